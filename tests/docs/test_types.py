@@ -1,7 +1,7 @@
 """Type checkers accept what users write: README, tutorial, the pages on Python, the examples, and a script.
 
-pyright checks all of them in its standard mode; `make matrix` has mypy check them, too. Both
-report the mistakes of `typed/mistakes.py`.
+pyright checks all of them in its standard mode; `make matrix` has mypy check them, too. Both report the
+mistakes of `typed/mistakes.py`.
 """
 
 from __future__ import annotations

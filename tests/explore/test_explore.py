@@ -216,6 +216,49 @@ def test_an_edit_is_shown(browser: Any, served: str) -> None:
     assert errors == []
 
 
+def test_an_edit_taken_back_leaves_the_picture(browser: Any, served: str) -> None:
+    """Only changed lines are drawn: after edits that add, change and remove lines, the page looks as before."""
+    tab = browser.new_page(viewport={"width": 1400, "height": 900})
+    tab.goto(served)
+    tab.wait_for_selector(":root[data-ready]")
+    text = VEC_ADD.read_text()
+
+    def picture() -> list[bytes]:
+        tab.evaluate(
+            "for (const p of document.querySelectorAll('.pane')) p.scrollTop = 0; document.activeElement.blur()"
+        )
+        boxes = [tab.locator(f"#{pane}").bounding_box() for pane in ("left", "right")]
+        return [  # without the round corners of the panes
+            tab.screenshot(
+                clip={
+                    **b,
+                    "x": b["x"] + 9,
+                    "y": b["y"] + 9,
+                    "width": b["width"] - 18,
+                    "height": b["height"] - 18,
+                }
+            )
+            for b in boxes
+        ]
+
+    before = picture()
+    edits = [
+        text.replace("pto.tadd ", "pto.tmul "),
+        "// first\n" + text,
+        text.replace("pto.tadd ", "pto.no "),
+    ]
+    for edit, seen in zip(edits, ("TMUL(tc", "TADD(tc", ""), strict=True):
+        tab.locator("#edit").fill(edit)
+        tab.locator("#right .l" if seen else ".finding.error", has_text=seen).wait_for()
+        tab.wait_for_function(
+            "lines => document.querySelectorAll('#left .l').length === lines", arg=edit.count("\n") + 1
+        )
+    tab.locator("#edit").fill(text)
+    tab.wait_for_function("() => !document.querySelector('.finding.error, #right.stale')")
+    tab.locator("#right .l", has_text="TADD(tc").wait_for()
+    assert picture() == before
+
+
 def test_the_page_of_a_program_with_errors(browser: Any, tmp_path: Path) -> None:
     found = seen(ROOT / "examples/10_wrong.pto")
     data = staged(found, found.sheets[0].title)
