@@ -152,5 +152,6 @@ def test_examples_have_no_problems() -> None:
     paths = [*(ROOT / "examples").rglob("*.py"), *(ROOT / "tests/docs/typed").glob("*.py")]
     found = {p.name: check_python(Source(str(p), p.read_text(encoding="utf-8"))) for p in paths}
     assert {name for name, c in found.items() if c.diagnostics} == set()
-    assert not [h.text for c in found.values() for h in c.read.hints if "not analysed" in h.text]
+    unread = {name for name, c in found.items() for h in c.read.hints if "not analysed" in h.text}
+    assert unread == {"kernels.py"}  # it is only checked for its types, and calls nothing
     assert len([1 for c in found.values() if c.read.hints]) >= 5

@@ -31,7 +31,7 @@ class Unknown(Exception):
 
 
 class Array(NamedTuple):
-    """What a call needs to know of an array."""
+    """Shape and element type of an array."""
 
     shape: tuple[int, ...]
     dtype: str

@@ -1,8 +1,8 @@
 """Functions of the Python language in Python files: diagnostics, pages of `pl.*`, shapes of tiles.
 
 Nothing of the file is executed. The syntax tree gives decorators, annotations, constants, and the arrays of
-calls (`arrays`); the reader of the language reads the bodies. A hint says why a function is not analysed: it
-needs a value of another module, or a shape that neither its annotations nor a call gives.
+calls (`arrays`); the reader of the language reads the bodies. A hint gives the reason if a function is not
+analysed: it needs a value of another module, or a shape that neither its annotations nor a call gives.
 """
 
 from __future__ import annotations
