@@ -119,6 +119,16 @@ class Region:
         item = self.bits // 8
         return (self.base + at[:, None] * item + np.arange(item)).ravel()
 
+    def marks(self, table: Array, start: int) -> Array | None:
+        """Return the entries of the region's bytes, in place, of a table with an entry per byte. The memory
+        begins at entry `start`. None if the bytes of a row are not contiguous."""
+        if self.bits < 8 or self.rows.stride is None or (self.cols.stride != 1 and self.cols.size > 1):
+            return None
+        item, entry = self.bits // 8, table.itemsize
+        first = start + self.base + (self.rows.first + self.cols.first) * item
+        shape = self.rows.size, self.cols.size * item
+        return np.ndarray(shape, table.dtype, table, first * entry, (self.rows.stride * item * entry, entry))
+
     def view(self, data: Array, dtype: Any) -> Array | None:
         """Return the elements in place, as an array of an element type; None if no strides reach them."""
         seen = self._seen

@@ -6,7 +6,6 @@ and infinities of the arguments, of scalar operands and of the padding of tiles,
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,8 @@ _HELP = {
 }
 #: Element types that NumPy has, too.
 _OF_NUMPY = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
+#: The code of infinity. Its bits are set in all codes of infinities and NaNs, and in no other code.
+_INFINITE_CODES = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F800000, "f64": 0x7FF << 52}
 #: Origin numbers are bytes; all further origins share the last one.
 _LAST = 255
 
@@ -184,12 +185,9 @@ def _kinds(dtype: str, data: Array) -> Array | None:
     values = data
     if data.dtype.kind != "f":
         values = np.ascontiguousarray(data).view(code_dtype(dtype))
+        if dtype in _INFINITE_CODES and (values & _INFINITE_CODES[dtype]).max(initial=0) < _INFINITE_CODES[dtype]:
+            return None  # takes a tenth of the time
         values = values.view(_OF_NUMPY[dtype]) if dtype in _OF_NUMPY else decode(dtype, values, np.float64)
-    if values.dtype.itemsize >= 4:
-        flat = values.reshape(-1)
-        # takes a fifth of the time; a finite sum of squares proves that all elements are finite
-        if math.isfinite(np.dot(flat, flat)):
-            return None
     if np.isfinite(values).all():
         return None
     return (np.isinf(values) * _INFINITE + np.isnan(values) * _NAN).astype(np.uint8)

@@ -176,16 +176,15 @@ class Footprint(Watcher):
             return
         memory = memories[0]
         start -= memory.address
-        dense = access.region is not None and access.region.dense
-        at = slice(start + low, start + high) if dense else np.asarray(access.bytes() + start, np.int64)
         if access.write:
-            memory.written[at] = True
+            (written,), at = _entries(access, start, memory.written)
+            written[at] = True
         if event.op.attr("atomicType") not in (None, "atomic_none"):
             return
         for claim in self.claims:
             if claim.what == "block":
                 claim.party = event.core.block
-            self._check(claim, memory, at, access.write, event)
+            self._check(claim, memory, access, start, event)
 
     def follow(self, touched: Array, ops: Sequence[Operation]) -> bool:
         """Record the accesses of a launch that the screens of engine native decided: rows of bytes of memory.
@@ -215,14 +214,14 @@ class Footprint(Watcher):
                 _mark(claim, wrote, read, ..., write)
         return True
 
-    def _check(self, claim: Claim, memory: RunArray, at: Array | slice, write: bool, event: Event) -> None:
-        wrote, read = self._marks(claim, memory)
+    def _check(self, claim: Claim, memory: RunArray, access: Access, start: int, event: Event) -> None:
+        tables, write = self._marks(claim, memory), access.write
+        (wrote, read), at = _entries(access, start, *tables)
         others = _others(claim, wrote, read, at, write)
         if others.any() and not claim.found:
             claim.found = True
-            where = np.arange(at.start, at.stop) if isinstance(at, slice) else at
-            byte = int(where[others].min())
-            self._report(claim, memory, byte, write, wrote[byte], read[byte], event)
+            byte = int((access.bytes() + start)[others.ravel()].min())
+            self._report(claim, memory, byte, write, *(int(t[byte]) for t in tables), event)
         _mark(claim, wrote, read, at, write)
 
     def _marks(self, claim: Claim, memory: RunArray) -> tuple[Array, ...]:
@@ -267,6 +266,14 @@ class Footprint(Watcher):
                     help="write all elements, or pass pl.InOut: other elements are undefined after the run",
                 )
             )
+
+
+def _entries(access: Access, start: int, *tables: Array) -> tuple[Sequence[Array], Any]:
+    """Return tables with an entry per byte, and an index of the accessed bytes; the accessed memory begins at
+    entry `start`. If the bytes of each row are contiguous, the tables are these entries, in place."""
+    rows = [access.region.marks(t, start) for t in tables] if access.region is not None else []
+    found = [r for r in rows if r is not None]
+    return (found, ...) if found else (tables, np.asarray(access.bytes() + start, np.int64))
 
 
 def _others(claim: Claim, wrote: Array, read: Array, at: Any, write: bool) -> Array:

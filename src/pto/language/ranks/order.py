@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...diag import Diagnostic, Span
+from ...engine.access import Access, first_bytes
 from ...engine.memory import View
 from ...engine.sanitize.signal_order import words_of
 from ...engine.watch import INSTRUCTION, Event, WatchedCore, Watcher
@@ -150,13 +151,17 @@ class Order:
             if (signal := self._signals.get(one)) is not None:
                 task.knows.join(signal)
 
-    def touched(self, task: Task, at: Array, event: Event, write: bool) -> None:
-        """Record an access to memory, by address."""
-        first = int(at.min())
+    def touched(self, task: Task, access: Access, op: Operation) -> None:
+        """Record an access to global memory."""
+        low, high = access.bounds
+        start = _address(access.place.buffer)
         for window in self._windows:
-            if window.address <= first < window.address + window.array.nbytes:
-                elements = np.unique((at - window.address) // window.array.itemsize)
-                self.look(window, elements, WindowAccess(task, event.op, write))
+            if low < high and window.address <= start + low < window.address + window.array.nbytes:
+                item = window.array.itemsize
+                alike = access.region is not None and access.region.bits == 8 * item
+                at = first_bytes(access.place, access.where) if alike else access.bytes()
+                elements = np.unique((at + (start - window.address)) // item)
+                self.look(window, elements, WindowAccess(task, op, access.write))
 
     def look(self, window: WindowMemory, at: Array, new: WindowAccess) -> None:
         """Compare an access to different elements or ranges of a window with the earlier ones."""
@@ -240,9 +245,7 @@ class _Looks(Watcher):
             return  # all tasks may access signals
         for access in event.accesses:
             if access.space == "gm":
-                at = np.asarray(access.bytes(), np.int64)
-                if at.size:
-                    self.order.touched(self.task, at + _address(access.place.buffer), event, access.write)
+                self.order.touched(self.task, access, event.op)
 
     def notified(self, core: WatchedCore, op: Operation, signal: View, value: int) -> None:
         self.order.notified(self.task, _address(signal.buffer) + signal.offset)
