@@ -41,8 +41,8 @@ _ROOTS = (".git", "pyproject.toml")
 _AGAIN = 8
 #: Seconds for a process to end by itself.
 _ENDING = 2.0
-#: The phase that ends with an event. Other time belongs to the start, or to the rest.
-_PHASES = {"parsed": "lowering", "lowered": "lowering", "run": "run", "finding": "run"}
+#: The phase that ends with an event. Other time belongs to the start, or to the program itself.
+_PHASES = {"parsed": "lowering", "lowered": "lowering", "run": "run", "finding": "run", "checked": "run"}
 #: Variables with the number of threads of a program and its libraries.
 _THREADS = ("PTO_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 #: Scene tests for another platform, or for `--manual include`.
@@ -61,7 +61,8 @@ class ReportRow:
     outcome: str = "failed"
     reason: str = ""
     seconds: float = 0.0
-    #: Processor seconds, and where they went: before the first program, lowering, runs, the rest.
+    #: Processor seconds, and where they went: before the first program, lowering, runs, the program itself
+    #: (inputs, golden, comparison).
     cpu: float = 0.0
     phases: dict[str, float] = field(default_factory=dict)
     programs: list[str] = field(default_factory=list)
@@ -79,8 +80,9 @@ class ReportRow:
         self.run = count["run"] > 0
         last = 0.0
         for e in (e for e in events if "cpu" in e):
-            phase = _PHASES.get(e["what"], "rest" if "start" in self.phases else "start")
-            self.phases[phase] = round(self.phases.get(phase, 0.0) + e["cpu"] - last, 2)
+            if e["what"] != "test":
+                phase = _PHASES.get(e["what"], "program" if "start" in self.phases else "start")
+                self.phases[phase] = round(self.phases.get(phase, 0.0) + e["cpu"] - last, 2)
             last = e["cpu"]
         seen = {f["text"]: f for e in events for f in e.get("findings", ())}
         self.findings = list(seen.values())
@@ -259,7 +261,7 @@ def _script(file: Path, options: _Options, place: str) -> list[ReportRow]:
     ended = _process(arguments, options, place, root or _checkout(file.resolve()))
     row = ReportRow(str(file), seconds=round(ended.seconds, 2), cpu=round(ended.cpu, 2))
     row.see(ended.events)
-    row.phases["rest"] = round(ended.cpu - sum(t for p, t in row.phases.items() if p != "rest"), 2)
+    row.phases["program"] = round(ended.cpu - sum(t for p, t in row.phases.items() if p != "program"), 2)
     row.outcome, row.reason = _verdict(ended, options)
     return [row]
 
@@ -355,6 +357,7 @@ def _outcomes(file: Path, ended: _Ended, options: _Options) -> Iterator[ReportRo
     for events in groups:
         row = ReportRow(str(file), events[0]["program"])
         row.see(events)
+        row.cpu = round(sum(row.phases.values()), 2)
         told = [e for e in events if e["what"] == "outcome"]
         if told:
             worst = next((e for e in told if e["outcome"] != "passed"), told[0])

@@ -4,6 +4,7 @@ of their own, and events of each test for `pto python --report`."""
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -87,7 +88,7 @@ def _tell(**line: object) -> None:
     path = knobs.get("PTO_REPORT_FILE")
     if path:
         with open(path, "a", encoding="utf-8") as f:
-            f.write(json.dumps(line) + "\n")
+            f.write(json.dumps({**line, "cpu": time.process_time()}) + "\n")
 
 
 def pytest_runtest_logstart(nodeid: str, location: object) -> None:

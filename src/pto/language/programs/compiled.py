@@ -249,6 +249,7 @@ class Compiled(SavableProgram):
     def launch(self, values: list[Any], config: Any = None) -> None:
         """Run the program and raise its errors. PTO_SANITIZE selects sanitizers; `config` decides whether
         pictures of the run are written to the program's folder."""
+        journal.note("running", self.name)
         watched = knobs.get("PTO_SANITIZE")
         if config is not None and config.any_dfx_enabled():
             self._pictured(values)

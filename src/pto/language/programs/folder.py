@@ -402,6 +402,7 @@ class Saved(CallableProgram):
 
     def launch(self, values: list[Any], config: Any = None) -> None:
         """Run it. PTO_SANITIZE names checks, as for a compiled program."""
+        journal.note("running", self.name)
         found = self.execute(values, check_hazards=knobs.get("PTO_SANITIZE") == WARN, sanitize=asked())
         diagnostics = found.diagnostics or problems(found.hazards)
         if found.checked:
