@@ -54,6 +54,25 @@ def test_names_that_are_updated_in_loops() -> None:
 
 
 @pl.jit
+def in_both_regions(a: pl.Tensor, c: pl.Out[pl.Tensor]):
+    found = pl.create_tensor([64, 1], dtype=pl.FP32)
+    with pl.at(level=pl.Level.CORE_GROUP):
+        for r in pl.range(0, 64, 16):
+            most = pl.row_max(a[r : r + 16])
+            found[r : r + 16, :] = most
+    with pl.at(level=pl.Level.CORE_GROUP):
+        for r in pl.range(0, 64, 16):
+            most = found[r : r + 16, :]
+            c[r : r + 16] = pl.row_expand_sub(a[r : r + 16], most)
+
+
+def test_a_name_without_a_value_before_its_loop() -> None:
+    a = _random(64, 64)
+    c = agreed(in_both_regions, a, np.zeros((64, 64), np.float32))
+    np.testing.assert_array_equal(c, a - a.max(1, keepdims=True))
+
+
+@pl.jit
 def jumps(a: pl.Tensor, c: pl.Out[pl.Tensor]):
     with pl.at(level=pl.Level.CORE_GROUP):
         acc = pl.full([8, 64], pl.FP32, 0.0)

@@ -209,12 +209,12 @@ def leaving(value: Value) -> DataType:
     """Return the element type of an array outside its region: for a product, `out_dtype` or that of the
     operands."""
     seen: set[Value] = set()
-    stack = [value]
+    stack: list[Value | None] = [value]
     plain: DataType | None = None
     while stack:
         v = stack.pop()
-        op = v.op
-        if op is None or v in seen:
+        op = None if v is None else v.op  # None: a name without a value before its loop
+        if v is None or op is None or v in seen:
             continue
         seen.add(v)
         if op.name in ("for", "while", "if"):
