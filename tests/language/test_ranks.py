@@ -504,6 +504,47 @@ def test_one_core_of_a_block_notifies_for_both(each: int) -> None:
         assert cores[0][0] != cores[1][0] and cores[0][1] == cores[1][1]  # two cores of one block
 
 
+BLOCKS = 6
+
+
+@pl.jit
+def by_blocks(
+    x: pl.Tensor[[BLOCKS, COLS], pl.FP32], y: pl.Out[pl.Tensor[[BLOCKS, COLS], pl.FP32]],
+    data: pld.DistributedTensor[[BLOCKS, COLS], pl.FP32], done: pld.DistributedTensor[[2, 1], pl.INT32],
+    rank: pl.Scalar[pl.INT32],
+):  # fmt: skip
+    """Each block stores a row in the other rank, and notifies; a task waits for all of them."""
+    with pl.spmd(BLOCKS, name_hint="push") as pushed:
+        block = pl.tile.get_block_idx()
+        pld.tensor.remote_store(x[block : block + 1, :], data, 1 - rank, [block, 0])
+        pld.system.notify(done, peer=1 - rank, offsets=[rank, 0], value=1)
+    with pl.at(level=pl.Level.CORE_GROUP, deps=[pushed]) as met:
+        pld.system.wait(done, offsets=[1 - rank, 0], expected=BLOCKS, cmp=pld.WaitCmp.Eq)
+    with pl.at(level=pl.Level.CORE_GROUP, deps=[met]):
+        y[:, :] = pl.add(data[:, :], 0.0)
+    return y
+
+
+@pl.jit.host
+def blocks_of_two(x: pl.Tensor[[2, BLOCKS, COLS], pl.FP32], y: pl.Out[pl.Tensor[[2, BLOCKS, COLS], pl.FP32]]):
+    places, signals = pld.alloc_window_buffer(BLOCKS * COLS * 4), pld.alloc_window_buffer(2 * 4)
+    for r in pl.range(2):
+        data = pld.window(places, [BLOCKS, COLS], dtype=pl.FP32)
+        by_blocks(x[r], y[r], data, pld.window(signals, [2, 1], dtype=pl.INT32), r, device=r)
+
+
+def test_a_sample_of_the_blocks_of_ranks() -> None:
+    """Blocks that only notify are sampled; each of them notifies once."""
+    x = np.round(_given(2, BLOCKS, COLS) * 64)
+    for sample, left in ((2, 2), ("all", 0)):
+        y = np.zeros_like(x)
+        result = blocks_of_two.run(x, y, config=_config(2), sanitize="all", sample=sample)
+        assert result.ok and not result.diagnostics
+        np.testing.assert_array_equal(y, x[::-1])
+        told = dict.fromkeys(("push", "push_0"), f"{left} of {BLOCKS} blocks, beyond the sample of {sample}")
+        assert result.unchecked == (told if left else {})
+
+
 ROWS = pld.DistributedTensor[[RANKS, COLS], pl.FP32]
 GIVEN = pl.Tensor[[RANKS, COLS], pl.FP32]
 FOUND = pl.Out[pl.Tensor[[RANKS, COLS], pl.FP32]]

@@ -15,6 +15,7 @@ from ...diag import Diagnostic, DiagnosticError, has_errors
 from ...engine import journal
 from ...engine.sanitize import OF_GRAPHS, WARN, Sample, checks, parse_names, summary
 from ...ir.assumptions import Assumption
+from ...ir.core import Module
 from ...perf.hazards import as_errors, problems
 from ...shown import Shown
 from ..advice import help_in_language_terms, in_language_terms, once_per_place
@@ -364,7 +365,7 @@ class Compiled(SavableProgram):
     def run(self, values: list[Any], engine: str | None = None, **options: Any) -> RunResult:
         """Run all tasks, one after another, under observers."""
         from ..graphs.tasks import with_windows
-        from ..ranks.one_thread import Together
+        from ..ranks.one_thread import EndedLaunch, Together
 
         result = RunResult()
         names = parse_names(options.get("sanitize") or ())
@@ -418,14 +419,16 @@ class Compiled(SavableProgram):
             assert footprint is not None
             return screen.followed(args, footprint.follow, **given)
 
-        def launch(kernel: Any, args: list[Any], said: dict[str, Any]) -> None:
+        def sampled(kernel: Any, args: list[Any], said: dict[str, Any], *watchers: Any) -> Any:
+            """Run a task, a sample of its blocks with checks; return the result to report."""
             whole = engine not in (None, "reference") or kernel.name not in self.lowered.modules
             taken, written = take(kernel, args, said, whole)
             watched, unwatched = with_blocks(options, said), with_blocks(plain, said)
+            if watchers:
+                watched["watchers"] = [*watched.get("watchers", ()), *watchers]
             left_out = (said.get("blocks") or 1) - len(taken)
             if not left_out:
-                left = decided(kernel, args, watched) or kernel.run(*args, **watched)
-                return ended(left, kernel, said)
+                return decided(kernel, args, watched) or kernel.run(*args, **watched)
             checked = None
             if taken:
                 kept = [a.copy() for a in written]
@@ -434,17 +437,24 @@ class Compiled(SavableProgram):
                     array[...] = before
                 if any(d.code == _DEADLOCK for d in checked.diagnostics):  # the blocks wait for each other
                     sample.add(kernel.name, left_out)
-                    return ended(kernel.run(*args, **watched), kernel, said)
+                    return kernel.run(*args, **watched)
             left = kernel.run(*args, **unwatched)
             if footprint is not None:
                 for array in written:
                     (footprint.filled if taken else footprint.wrote)(array)
-            if checked is not None:
-                ended(checked, kernel, said)
-            if checked is None or not left.ok:
-                ended(left, kernel, said)
+            if checked is None or not checked.ok or left.ok:
+                return checked or left
+            ended(checked, kernel, said)
+            return left
+
+        def launch(kernel: Any, args: list[Any], said: dict[str, Any]) -> None:
+            ended(sampled(kernel, args, said), kernel, said)
 
         def begin(kernel: Any, args: list[Any], said: dict[str, Any], watcher: Any) -> Any:
+            module = self.lowered.modules.get(kernel.name)
+            if module is not None and not _reads_signals(module):
+                watchers = [watcher] if kernel.name in windowed else []
+                return EndedLaunch(sampled(self.kernels(None)[kernel.name], args, said, *watchers))
             taken, written = take(kernel, args, said, whole=True)
             more = with_blocks(options if taken else plain, said)
             if footprint is not None and not taken:
@@ -453,15 +463,16 @@ class Compiled(SavableProgram):
             return kernel.begin(*args, **{**more, "watchers": [*more.get("watchers", ()), watcher]})
 
         together = None
-        if with_windows(self.program.functions):  # only launches of these programs can be suspended
-            engine = "reference"
+        windowed = with_windows(self.program.functions)
+        if windowed:  # only launches of these programs can be suspended
+            engine = None
             together = Together(
                 begin, ended, self.places, footprint, self.program.functions, self.lowered.world
             )
         rt = together or Serial(launch, self.places, footprint)
         rt.windows = self.windows
         with help_in_language_terms(), contextlib.suppress(_Stop):
-            self._submit(rt, values, engine)
+            self._submit(rt, values, engine if together is None else "reference")
             if together is not None:
                 together.finish()
             if footprint is not None:
@@ -550,6 +561,12 @@ def new_folder(name: str) -> Path:
         except FileExistsError:
             n += 1
             made = base / f"{stem}_{n}"
+
+
+def _reads_signals(module: Module) -> bool:
+    """Return True if a kernel may wait for other tasks."""
+    rows = (op.row for op in module.walk())
+    return any(r is not None and r.family == "signal" and not r.operands[0].writes for r in rows)
 
 
 class _Stop(Exception):

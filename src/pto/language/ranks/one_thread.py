@@ -56,6 +56,21 @@ class LaunchedTask(Task):
         self.over = False
 
 
+class EndedLaunch:
+    """A launch that has run to its end at once."""
+
+    moves = 0
+
+    def __init__(self, result: Any) -> None:
+        self.result = result
+
+    def go(self) -> bool:
+        return True
+
+    def end(self) -> Any:
+        return self.result
+
+
 class Together(Serial):
     """The scheduler. `begin(kernel, arguments, options, watcher)` begins a launch; `ended(result, kernel,
     options)` receives its result. `functions` give the directions of the kernels' parameters."""

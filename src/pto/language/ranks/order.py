@@ -158,8 +158,8 @@ class Order:
         for window in self._windows:
             if low < high and window.address <= start + low < window.address + window.array.nbytes:
                 item = window.array.itemsize
-                alike = access.region is not None and access.region.bits == 8 * item
-                at = first_bytes(access.place, access.where) if alike else access.bytes()
+                same = access.region is not None and access.region.bits == 8 * item
+                at = first_bytes(access.place, access.where) if same else access.bytes()
                 elements = np.unique((at + (start - window.address)) // item)
                 self.look(window, elements, WindowAccess(task, op, access.write))
 
