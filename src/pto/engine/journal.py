@@ -16,9 +16,9 @@ from ..isa.record import Record
 
 
 class JournalEvent(Record):
-    """One event. For the events reading, parsed, lowered, running, run, checked and finding (`what`), `program` is the
-    called program; for the event device, it is the requested platform. `text` lists the checks that were
-    made.
+    """One event. For the events reading, parsed, lowered, running, run, checked and finding (`what`),
+    `program` is the called program; for the event device, it is the requested platform. `text` lists the
+    checks that were made.
     """
 
     what: str

@@ -185,7 +185,8 @@ def _kinds(dtype: str, data: Array) -> Array | None:
     values = data
     if data.dtype.kind != "f":
         values = np.ascontiguousarray(data).view(code_dtype(dtype))
-        if dtype in _INFINITE_CODES and (values & _INFINITE_CODES[dtype]).max(initial=0) < _INFINITE_CODES[dtype]:
+        infinite = _INFINITE_CODES.get(dtype)
+        if infinite is not None and (values & infinite).max(initial=0) < infinite:
             return None  # takes a tenth of the time
         values = values.view(_OF_NUMPY[dtype]) if dtype in _OF_NUMPY else decode(dtype, values, np.float64)
     if np.isfinite(values).all():
