@@ -68,14 +68,14 @@ def test_bytes(parts: tuple[Axis, Axis], bits: int, base: int) -> None:
     assert (low, high) == (touched[0], touched[-1] + 1)
     if region.dense:
         assert len(touched) == high - low
-    marks = region.marks(np.arange(SIZE + 3), 3)
-    assert (marks is not None) == (bits > 4 and rows_in_one_piece(*parts))
+    rows, cols = parts
+    runs, marks = region.runs(), region.marks(np.arange(SIZE + 3), 3)
+    assert (runs is not None) == (bits > 4 and bool((np.diff(cols.offsets) == 1).all()))
+    assert (marks is not None) == (runs is not None and rows.stride is not None)
+    if runs is not None:
+        assert (np.concatenate([np.arange(*run) for run in runs]) == region.byte_offsets()).all()
     if marks is not None:
         assert (marks.ravel() == region.byte_offsets() + 3).all()
-
-
-def rows_in_one_piece(rows: Axis, cols: Axis) -> bool:
-    return rows.stride is not None and bool((np.diff(cols.offsets) == 1).all())
 
 
 @pytest.mark.parametrize("shape", [(16, 64), (1, 2), (128, 128)])

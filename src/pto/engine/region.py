@@ -119,10 +119,22 @@ class Region:
         item = self.bits // 8
         return (self.base + at[:, None] * item + np.arange(item)).ravel()
 
+    def _in_rows(self) -> bool:
+        """Return True if the bytes of each row are contiguous."""
+        return self.bits >= 8 and (self.cols.stride == 1 or self.cols.size == 1)
+
+    def runs(self) -> Array | None:
+        """Return the first byte and the end of each row; None if the bytes of a row are not contiguous."""
+        if not self._in_rows():
+            return None
+        item = self.bits // 8
+        first = self.base + (self.rows.offsets + self.cols.first) * item
+        return np.stack([first, first + self.cols.size * item], axis=1)
+
     def marks(self, table: Array, start: int) -> Array | None:
         """Return the entries of the region's bytes, in place, of a table with an entry per byte. The memory
         begins at entry `start`. None if the bytes of a row are not contiguous."""
-        if self.bits < 8 or self.rows.stride is None or (self.cols.stride != 1 and self.cols.size > 1):
+        if not self._in_rows() or self.rows.stride is None:
             return None
         item, entry = self.bits // 8, table.itemsize
         first = start + self.base + (self.rows.first + self.cols.first) * item

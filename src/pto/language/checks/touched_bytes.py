@@ -33,15 +33,18 @@ class Bytes(Watcher):
         for access in event.accesses:
             if access.space != "gm":
                 continue
-            at = np.unique(np.asarray(access.bytes(), np.int64))
-            if not at.size:
+            low, high = access.bounds
+            if low == high:
                 continue
-            ends = np.flatnonzero(np.diff(at) != 1)
-            first, last = at[np.r_[0, ends + 1]], at[np.r_[ends, at.size - 1]] + 1
+            runs = None if access.region is None else access.region.runs()
+            if runs is None:
+                at = np.unique(np.asarray(access.bytes(), np.int64))
+                ends = np.flatnonzero(np.diff(at) != 1)
+                runs = np.stack([at[np.r_[0, ends + 1]], at[np.r_[ends, at.size - 1]] + 1], axis=1)
             base = int(access.place.buffer.data.__array_interface__["data"][0])
             atomic = access.write and event.op.attr("atomicType") not in (None, "atomic_none")
             how = _ATOMIC if atomic else _WRITE if access.write else _READ
-            self._parts[how].append(np.stack([first, last], axis=1) + base)
+            self._parts[how].append(runs + base)
 
     def of(self, *how: int) -> Array:
         """Return runs of bytes."""
