@@ -443,7 +443,7 @@ class Compiled(SavableProgram):
                 for array in written:
                     (footprint.filled if taken else footprint.wrote)(array)
             if checked is None or not checked.ok or left.ok:
-                return checked or left
+                return left if checked is None else checked
             ended(checked, kernel, said)
             return left
 
