@@ -221,7 +221,8 @@ class Footprint(Watcher):
         if others.any() and not claim.found:
             claim.found = True
             byte = int((access.bytes() + start)[others.ravel()].min())
-            self._report(claim, memory, byte, write, *(int(t[byte]) for t in tables), event)
+            writer, reader = (int(t[byte]) for t in tables)
+            self._report(claim, memory, byte, write, writer, reader, event)
         _mark(claim, wrote, read, at, write)
 
     def _marks(self, claim: Claim, memory: RunArray) -> tuple[Array, ...]:
