@@ -64,7 +64,7 @@ inline pto_generic_function perform = nullptr;
 /// Mark that no core runs while the host works: a signal in code of the host is not a fault of the core.
 struct OffCore {
   explicit OffCore(const detail::Core& core)
-      : fiber(core.host == &detail::kHost || core.host == &detail::kFarHost
+      : fiber(core.host != nullptr && core.host->wait == detail::kHost.wait
                   ? static_cast<detail::Fiber*>(core.fiber)
                   : nullptr) {
     if (fiber != nullptr) fiber->thread->running = nullptr;

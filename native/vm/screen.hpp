@@ -8,6 +8,7 @@
 #pragma once
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <memory>
 #include <unordered_map>
@@ -91,43 +92,46 @@ inline bool covers(const Bytes& a, const Bytes& b) {
 
 // --- the order of events -----------------------------------------------------------------------------------
 
-inline constexpr int kAgents = 10;  // pipes of `PIPES` of machine.py that have a number, in that order
-inline constexpr int kScalar = 0;   // the scalar unit
-inline constexpr int kVector = 1;   // pipe V
+inline constexpr uint32_t kAgents = 10;  // pipes of `PIPES` of machine.py that have a number, in that order
+inline constexpr uint32_t kScalar = 0;   // the scalar unit
+inline constexpr uint32_t kVector = 1;   // pipe V
+inline constexpr uint32_t kCores = 3;    // of a block: its cube core and its vector cores
 
 struct Token {
-  uint64_t of[kAgents] = {};
+  uint32_t of[kCores * kAgents] = {};
   void join(const Token& other) {
-    for (int n = 0; n < kAgents; ++n) of[n] = std::max(of[n], other.of[n]);
+    for (uint32_t n = 0; n < kCores * kAgents; ++n) of[n] = std::max(of[n], other.of[n]);
   }
 };
 
-/// Vector clocks of the pipes of a core, as in engine/sanitize/clock.py.
+/// Vector clocks of the pipes of a block, as in engine/sanitize/clock.py. An agent is a pipe of a core:
+/// kAgents times the core, plus the pipe.
 struct Clocks {
-  Token know[kAgents], stalls;
-  uint64_t count[kAgents] = {};
+  Token know[kCores * kAgents], stalls[kCores];
+  uint32_t count[kCores * kAgents] = {};
 
-  void start(uint32_t pipe) { know[pipe].join(stalls); }
-  uint64_t instruction(uint32_t pipe, bool ordered) {
-    uint64_t& own = know[pipe].of[pipe];
-    if (ordered) own = std::max(own, count[pipe]);
-    return ++count[pipe];
+  void start(uint32_t agent) { know[agent].join(stalls[agent / kAgents]); }
+  uint32_t instruction(uint32_t agent, bool ordered) {
+    uint32_t& own = know[agent].of[agent];
+    if (ordered) own = std::max(own, count[agent]);
+    if (count[agent] == ~uint32_t{0}) suspect("too many instructions");
+    return ++count[agent];
   }
-  Token release(uint32_t pipe) const {
-    Token token = know[pipe];
-    if (pipe == kScalar) token.join(stalls);
-    token.of[pipe] = std::max(token.of[pipe], count[pipe]);
+  Token release(uint32_t agent) const {
+    Token token = know[agent];
+    if (agent % kAgents == kScalar) token.join(stalls[agent / kAgents]);
+    token.of[agent] = std::max(token.of[agent], count[agent]);
     return token;
   }
-  void acquire(uint32_t pipe, const Token& token) {
-    know[pipe].join(token);
-    if (pipe == kScalar) stalls.join(token);
+  void acquire(uint32_t agent, const Token& token) {
+    know[agent].join(token);
+    if (agent % kAgents == kScalar) stalls[agent / kAgents].join(token);
   }
-  void barrier(uint32_t pipe) { know[pipe].of[pipe] = std::max(know[pipe].of[pipe], count[pipe]); }
-  void barrier_all() {
-    Token all = stalls;
-    for (uint32_t pipe = 0; pipe < kAgents; ++pipe) all.join(release(pipe));
-    stalls = all;
+  void barrier(uint32_t agent) { know[agent].of[agent] = std::max(know[agent].of[agent], count[agent]); }
+  void barrier_all(uint32_t core) {
+    Token all = stalls[core];
+    for (uint32_t pipe = 0; pipe < kAgents; ++pipe) all.join(release(core * kAgents + pipe));
+    stalls[core] = all;
   }
 };
 
@@ -324,11 +328,53 @@ struct Scope {
   }
 };
 
-struct CoreScreen {
+/// What the cores of a block share.
+struct BlockScreen {
   Clocks clocks;
+  Touches reads, writes;
+};
+
+/// What an instruction does with the cores that it meets.
+enum class Crossing : uint32_t { none, signal, await, meeting };
+
+/// A signal through an object of the launch (`Host::ordered`), with what its receiver learns.
+struct Given {
+  const BlockScreen* block;
+  Token token;
+};
+/// The signals through a semaphore.
+struct Signals {
+  static constexpr size_t kHighest = 15;
+  std::deque<Given> waiting;
+  size_t raised = 0;  // without the receipts that the last giver knew of
+  struct Receipt {
+    const BlockScreen* block;
+    uint32_t agent, count;  // the receiver, and the number of its last instruction
+  };
+  std::deque<Receipt> taken;  // the other receipts
+
+  /// Count a signal of an agent of a block that knows `know`.
+  void raise(const BlockScreen& block, const Token& know) {
+    const auto known = [&](const Receipt& r) { return r.block == &block && know.of[r.agent] > r.count; };
+    for (; !taken.empty() && known(taken.front()); taken.pop_front()) --raised;
+    if (++raised > kHighest) suspect("a semaphore that passes 15");
+  }
+};
+/// The signals through a grid barrier; once a core has taken them, the next signal begins another round.
+struct Meeting {
+  std::vector<Given> given;
+  bool taken = false;
+};
+
+struct CoreScreen {
+  CoreScreen(BlockScreen& block, uint32_t core) : block(block), number(core) {}
+  BlockScreen& block;
+  const uint32_t number;  // of the core in its block
+  Crossing crossing = Crossing::none;
+  uint32_t crosses = 0;  // the agent that signals or waits
+  Token carried;         // for the signals of the current instruction
   Scope scope;
   uint8_t special = 0;  // defined special registers, one bit each
-  Touches reads, writes;
   std::vector<Token> flags[kAgents][kAgents][8];
   struct Buffer {
     uint32_t holder = kAgents;  // the pipe that holds the buffer; kAgents: none
@@ -340,6 +386,7 @@ struct CoreScreen {
   Owners owners[detail::kSpaces];
   uint64_t turn = 0;
   std::vector<std::pair<Bytes, Format>> stores;  // to global memory, by the current instruction
+  uint32_t agent(uint32_t pipe) const { return number * kAgents + pipe; }
 };
 
 // --- instructions ------------------------------------------------------------------------------------------
@@ -378,39 +425,53 @@ struct Screen {
   uint32_t checks = 0;
   Touches block_reads, block_writes;  // accesses of all blocks to global memory
   std::unordered_map<const detail::Core*, std::unique_ptr<CoreScreen>> cores;
-  CoreScreen& here() { return *cores[&detail::core()]; }
+  std::unordered_map<uint32_t, std::unique_ptr<BlockScreen>> blocks;
+  std::unordered_map<const volatile void*, Signals> signals;
+  std::unordered_map<const volatile void*, Meeting> meetings;
+  uint32_t block_cores = 1;
+  const detail::Core* last = nullptr;  // the core of the last call, and its state
+  CoreScreen* last_state = nullptr;
+
+  CoreScreen& of(const detail::Core& core) {
+    if (&core != last) {
+      last_state = cores[&core].get();
+      last = &core;
+    }
+    return *last_state;
+  }
+  CoreScreen& here() { return of(detail::core()); }
   bool checks_for(Check check) const { return (checks & check) != 0; }
 };
 
 inline thread_local Screen* screen = nullptr;
 
 /// Compare an access with earlier ones of its core, and record the access: RaceChecker of race.py.
-inline void follow(CoreScreen& me, const Bytes& bytes, bool write, uint32_t pipe, uint64_t sequence,
+inline void follow(BlockScreen& me, const Bytes& bytes, bool write, uint32_t agent, uint64_t sequence,
                    uint8_t flags) {
   constexpr uint64_t kChained = 4096;
-  const Token& know = me.clocks.know[pipe];
+  const Token& know = me.clocks.know[agent];
   const auto judge = [&](bool old_write) {
     return [&, old_write](const Touch& old, bool& drop) {
-      const bool same = old.agent == pipe && old.sequence == sequence;
+      const bool same = old.agent == agent && old.sequence == sequence;
       if (same && old_write != write) return;
       if (!same && know.of[old.agent] < old.sequence) {
         if ((old.flags & flags & kAtomic) != 0) return;
         const bool exact = (old.flags & flags & kWhole) != 0 && bytes.dense() && old.bytes.dense();
-        const bool chained = exact && !write && old_write && pipe == kVector && old.agent == kVector &&
-                             bytes.low == old.bytes.low && bytes.high() == old.bytes.high() &&
-                             bytes.high() - bytes.low >= kChained;
+        const bool chained = exact && !write && old_write && agent % kAgents == kVector &&
+                             old.agent == agent && bytes.low == old.bytes.low &&
+                             bytes.high() == old.bytes.high() && bytes.high() - bytes.low >= kChained;
         if (chained || !meets(bytes, old.bytes)) return;
         suspect("race");
       }
-      drop = (write || (!old_write && old.agent == pipe)) && covers(bytes, old.bytes);
+      drop = (write || (!old_write && old.agent == agent)) && covers(bytes, old.bytes);
     };
   };
   me.writes.meeting(bytes, judge(true));
   if (write) me.reads.meeting(bytes, judge(false));
-  const Touch touch{bytes, sequence, pipe, flags};
+  const Touch touch{bytes, sequence, agent, flags};
   if (write) {
     me.writes.add(touch);
-  } else if (Touch* old = me.reads.find(bytes, [&](const Touch& t) { return t.agent == pipe; })) {
+  } else if (Touch* old = me.reads.find(bytes, [&](const Touch& t) { return t.agent == agent; })) {
     *old = touch;
   } else {
     me.reads.add(touch);
@@ -759,7 +820,7 @@ inline void begin_event(char* frame, const uint32_t* s) {
   detail::Core& core = detail::core();
   CoreScreen& me = all.here();
   const bool inside = me.scope.open;
-  const uint32_t pipe = inside ? kVector : s[1], count = s[3], results = s[4];
+  const uint32_t pipe = inside ? kVector : s[1], agent = me.agent(pipe), count = s[3], results = s[4];
   Operands operands(frame, s + 5, count);
   const uint32_t* const made = s + 5 + 3 * count;
   const pto_screen_pattern& pattern = pattern_of(all.sites[s[0]], operands, s, core);
@@ -793,16 +854,17 @@ inline void begin_event(char* frame, const uint32_t* s) {
   }
   Past past;
   if (all.checks_for(kRace)) {
-    if ((s[2] & kEveryPipe) != 0) me.clocks.barrier_all();
+    Clocks& clocks = me.block.clocks;
+    if ((s[2] & kEveryPipe) != 0) clocks.barrier_all(me.number);
     uint64_t sequence = me.scope.sequence;
-    if (!inside) me.clocks.start(pipe);
-    if (!inside || sequence == 0) sequence = me.clocks.instruction(pipe, (all.ordered >> pipe & 1) != 0);
+    if (!inside) clocks.start(agent);
+    if (!inside || sequence == 0) sequence = clocks.instruction(agent, (all.ordered >> pipe & 1) != 0);
     if (inside) me.scope.sequence = sequence;
     for (const Placed& access : accesses) {
       const auto use = static_cast<Touching>(access.of->use);
       if (use == Touching::left) continue;
       const bool write = use != Touching::read;
-      follow(me, access.bytes, write, pipe, sequence, access.of->flags);
+      follow(me.block, access.bytes, write, agent, sequence, access.of->flags);
       if (access.space < 0 && core.block_num > 1)
         follow_blocks(all, access.bytes, write, core.block_idx, access.of->flags);
     }
@@ -862,9 +924,9 @@ enum Order : uint32_t { kSet, kWait, kBarrier, kBarrierAll, kGet, kRelease };
 /// Check a synchronization: an Order, pipe, other pipe, number (a slot), its width
 inline void order(char* frame, const uint32_t* s) {
   CoreScreen& me = screen->here();
-  Clocks& clocks = me.clocks;
+  Clocks& clocks = me.block.clocks;
   const bool sync = screen->checks_for(kSync);
-  const uint32_t pipe = s[1];
+  const uint32_t pipe = s[1], agent = me.agent(pipe);
   int64_t number = 0;
   std::memcpy(&number, frame + s[3], s[4]);
   switch (s[0]) {
@@ -872,37 +934,104 @@ inline void order(char* frame, const uint32_t* s) {
       if (number < 0 || number > 7) suspect("event id");
       auto& flags = me.flags[pipe][s[2]][number];
       if (sync && !flags.empty()) suspect("a flag that is set twice");
-      clocks.start(pipe);
-      flags.push_back(clocks.release(pipe));
+      clocks.start(agent);
+      flags.push_back(clocks.release(agent));
       return;
     }
     case kWait: {  // by s[2], for a flag that `pipe` sets
       if (number < 0 || number > 7) suspect("event id");
       auto& flags = me.flags[pipe][s[2]][number];
       if (flags.empty()) suspect("a wait before its flag is set");
-      clocks.start(s[2]);
-      clocks.acquire(s[2], flags.front());
+      clocks.start(me.agent(s[2]));
+      clocks.acquire(me.agent(s[2]), flags.front());
       flags.erase(flags.begin());
       return;
     }
-    case kBarrier: clocks.start(pipe); return clocks.barrier(pipe);
-    case kBarrierAll: clocks.start(kScalar); return clocks.barrier_all();
+    case kBarrier: clocks.start(agent); return clocks.barrier(agent);
+    case kBarrierAll: clocks.start(me.agent(kScalar)); return clocks.barrier_all(me.number);
     default: break;
   }
   if (number < 0 || number > 31) suspect("buffer token");
   auto& buffer = me.buffers[number];
-  clocks.start(pipe);
+  clocks.start(agent);
   if (s[0] == kGet) {
     if (buffer.holder != kAgents) suspect("a buffer token that is held");
-    if (buffer.released) clocks.acquire(pipe, buffer.token);
+    if (buffer.released) clocks.acquire(agent, buffer.token);
     buffer.holder = pipe;
   } else {
     if (buffer.holder != pipe) suspect("a buffer token that is not held");
     buffer.holder = kAgents;
     buffer.released = true;
-    buffer.token = clocks.release(pipe);
+    buffer.token = clocks.release(agent);
   }
 }
+
+/// Begin an instruction that signals to other cores, waits for them or meets them: a Crossing, pipe, 1 if on
+/// all pipes
+inline void cross(char*, const uint32_t* s) {
+  CoreScreen& me = screen->here();
+  if (s[2] != 0) me.block.clocks.barrier_all(me.number);
+  me.crossing = static_cast<Crossing>(s[0]);
+  me.crosses = me.agent(s[1]);
+  me.carried = {};
+  me.block.clocks.start(me.crosses);
+}
+inline void crossed(char*, const uint32_t*) { screen->here().crossing = Crossing::none; }
+
+/// Follow a signal of a core through an object of the launch, or the receipt of one: `Host::ordered`.
+inline void follow_signal(detail::Core& core, const volatile void* through, bool gives) {
+  if (screen == nullptr) return;
+  Screen& all = *screen;
+  CoreScreen& me = all.of(core);
+  Clocks& clocks = me.block.clocks;
+  Signals& signals = all.signals[through];
+  auto& waiting = signals.waiting;
+  switch (me.crossing) {
+    case Crossing::none: suspect("a signal");
+    case Crossing::signal:
+      if (gives) {
+        Token token = clocks.release(me.crosses);
+        token.join(me.carried);
+        if (all.checks_for(kSync)) signals.raise(me.block, token);
+        waiting.push_back({&me.block, token});
+      } else {  // the last arrival passes on what the earlier ones told
+        for (const Given& given : waiting)
+          if (given.block == &me.block) me.carried.join(given.token);
+        signals = {};
+      }
+      return;
+    case Crossing::await:
+      if (gives || waiting.empty()) suspect("a signal");
+      if (waiting.front().block == &me.block) clocks.acquire(me.crosses, waiting.front().token);
+      waiting.pop_front();
+      signals.taken.push_back({&me.block, me.crosses, clocks.count[me.crosses]});
+      return;
+    case Crossing::meeting: {
+      Meeting& meeting = all.meetings[through];
+      if (gives) {
+        if (meeting.taken) meeting = {};
+        clocks.barrier_all(me.number);
+        meeting.given.push_back({&me.block, clocks.stalls[me.number]});
+        return;
+      }
+      if (!meeting.taken && meeting.given.size() == size_t{core.block_num} * all.block_cores) {
+        all.block_reads.clear();
+        all.block_writes.clear();
+      }
+      meeting.taken = true;
+      for (const Given& given : meeting.given)
+        if (given.block == &me.block) clocks.stalls[me.number].join(given.token);
+    }
+  }
+}
+
+/// The host of cores under screens.
+inline detail::Host screened_host() {
+  detail::Host host = detail::kHost;
+  host.ordered = follow_signal;
+  return host;
+}
+inline const detail::Host kScreenedHost = screened_host();
 
 // --- tiles and windows -------------------------------------------------------------------------------------
 
@@ -955,7 +1084,7 @@ inline void inside_view(char* frame, const uint32_t* s) {
 
 inline void begin_scope(char*, const uint32_t*) {
   CoreScreen& me = screen->here();
-  me.clocks.start(kVector);
+  me.block.clocks.start(me.agent(kVector));
   me.scope.begin();
 }
 
@@ -969,8 +1098,14 @@ inline void end_scope(char*, const uint32_t*) {
 inline void fence(char*, const uint32_t* s) { screen->here().scope.barrier(s[0]); }
 
 inline void begin_core(char*, const uint32_t*) {
-  auto& mine = screen->cores[&detail::core()];
-  mine = std::make_unique<CoreScreen>();
+  detail::Core& core = detail::core();
+  auto& block = screen->blocks[core.block_idx];
+  if (!block) block = std::make_unique<BlockScreen>();
+  const uint32_t number = core.kind == detail::CoreKind::Vector ? 1 + core.subblock_idx : 0;
+  if (number >= kCores) suspect("cores of a block");
+  screen->cores[&core] = std::make_unique<CoreScreen>(*block, number);
+  screen->last = nullptr;
+  core.host = &kScreenedHost;
 }
 
 inline void end_core(char*, const uint32_t*) {
@@ -990,14 +1125,16 @@ inline void end_core(char*, const uint32_t*) {
 #define PTO_VM_SCREEN                                                                                        \
   {"vm.event!", begin_event}, {"vm.after!", end_event}, {"vm.order!", order}, {"vm.placed!", placed},        \
   {"vm.inside!", inside}, {"vm.inside_view!", inside_view}, {"vm.begin!", begin_core}, {"vm.end!", end_core}, \
-  {"vm.scope!", begin_scope}, {"vm.unscope!", end_scope}, {"vm.fence!", fence}
+  {"vm.cross!", cross}, {"vm.crossed!", crossed}, {"vm.scope!", begin_scope}, {"vm.unscope!", end_scope}, {"vm.fence!", fence}
 // clang-format on
 
 }  // namespace pto::vm
 
 /// Make the state for checked launches of a program with `sites` instructions. `pto_screen_free` frees it.
-PTO_EXPORT void* pto_screen_new(uint32_t sites, uint32_t ordered, uint64_t align, bool late_stores) {
+PTO_EXPORT void* pto_screen_new(uint32_t sites, uint32_t ordered, uint64_t align, bool late_stores,
+                                uint32_t block_cores) {
   auto* made = new pto::vm::Screen;
+  made->block_cores = block_cores;
   made->late_stores = late_stores;
   made->sites.resize(sites);
   made->ordered = ordered;
@@ -1021,12 +1158,21 @@ PTO_EXPORT void pto_screen_start(void* screen, uint32_t checks, bool keeps) {
   pto::vm::screen->keeps = keeps;
   pto::vm::screen->touched.clear();
 }
-PTO_EXPORT void pto_screen_stop() {
+/// Return true if a signal between cores is left, which is an error of the launch.
+PTO_EXPORT bool pto_screen_stop() {
   pto::vm::Screen* screen = pto::vm::screen;
   pto::vm::screen = nullptr;
+  bool left = false;
+  if (screen->checks_for(pto::vm::kSync))
+    for (const auto& [through, signals] : screen->signals) left |= !signals.waiting.empty();
   screen->block_reads.clear();
   screen->block_writes.clear();
   screen->cores.clear();
+  screen->blocks.clear();
+  screen->signals.clear();
+  screen->meetings.clear();
+  screen->last = nullptr;
+  return left;
 }
 /// Return the accesses to global memory of the last launch, and their number.
 PTO_EXPORT const void* pto_screen_touched(const void* screen, uint64_t* count) {

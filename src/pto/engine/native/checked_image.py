@@ -29,6 +29,8 @@ from .accesses import SiteAccesses, SiteOperand, subscripts
 from .frames import Unreadable
 
 _SET, _WAIT, _BARRIER, _BARRIER_ALL, _GET, _RELEASE = range(6)
+#: `Crossing` of screen.hpp, by the order of an instruction.
+_CROSSINGS, _MEETING = {"signal": 1, "await": 2}, 3
 _TILE, _VIEW, _POINTER, _IGNORED, _NEAR, _SUBSCRIPT, _VECTOR, _MASK, _STREAM = 0, *range(16, 24)
 #: Types of values that the screens do not follow.
 _OTHER_KINDS = ("memref", "conv_tile", "group")
@@ -49,8 +51,10 @@ class CheckedLowering(Lowering):
 
     elides = False
 
-    def __init__(self, unit: Unit, kind: str, calls: dict[str, int]) -> None:
+    def __init__(self, unit: Unit, kind: str, calls: dict[str, int], first: int = 0) -> None:
+        """`first` is the number of instructions in the codes before this one."""
         super().__init__(unit, kind, calls)
+        self.first = first
         #: By first word of their screens: the instructions that access memory, in order.
         self.sites: dict[int, SiteAccesses] = {}
         #: The arguments whose arrays may change; None: all.
@@ -130,6 +134,13 @@ class CheckedLowering(Lowering):
         elif row.order in ("get", "release"):
             what = _GET if row.order == "get" else _RELEASE
             self._order_call(what, sync.token_pipe(op), "S", self._number(op, "buf_id_dyn", sync.buffer_id))
+        elif row.order in _CROSSINGS or name == "syncall":
+            pipe = pipe_of(op, self.unit.profile)
+            everywhere = pipe == EVERY_PIPE.name
+            agent = "S" if everywhere or name == "syncall" or not pipe else pipe
+            self.call("vm.cross!", _CROSSINGS.get(row.order, _MEETING), _NUMBERS[agent], int(everywhere))
+            super()._operation(op)
+            self.call("vm.crossed!")
         elif row.order == "fence":
             numbers = {word: n for n, word in enumerate(WORDS.values())}
             pairs = [4 * numbers[a] + numbers[b] for a, b in orders(str(op.attr("barrier_type")))]
@@ -239,7 +250,7 @@ class CheckedLowering(Lowering):
         pipe = "S" if op.results else pipe_of(op, profile) or "S"
         everywhere = pipe == EVERY_PIPE.name
         agent = _NUMBERS[LAST_PIPE if everywhere else pipe]
-        number = len(self.sites)
+        number = self.first + len(self.sites)
         words, subscript, moved = self._words(row, operands, kinds)
         try:
             site = SiteAccesses(op, operands, profile, asks, subscript, moved)

@@ -60,28 +60,39 @@ class CheckedProgram(MachineProgram):
     """A checked image that is ready to run, with the state of its screens."""
 
     def __init__(
-        self, image: image_format.Image, profile: Profile, origins: Origins, sites: dict[int, SiteAccesses]
+        self,
+        image: image_format.Image,
+        profile: Profile,
+        origins: Origins,
+        codes: Sequence[dict[int, SiteAccesses]],
+        cores: int,
     ) -> None:
+        """`codes` are the instructions of each code, by their words; `cores` are those of a block."""
         self._starts: list[int] = []
         super().__init__(image, profile, origins=origins)
-        self._accesses = generic.GenericCalls(
-            self, profile, {self._starts[0] + 4 * (at + 1): site for at, site in sites.items()}
-        )
-        for site in sites.values():
+        placed = {
+            start + 4 * (at + 1): site
+            for start, sites in zip(self._starts, codes, strict=True)
+            for at, site in sites.items()
+        }
+        self._accesses = generic.GenericCalls(self, profile, placed)
+        for site in placed.values():
             site.calls = self._accesses
-        self.ops = [site.op for site in sites.values()]
+        self.ops = [site.op for site in placed.values()]
         self._raised = generic.raised
         make = library().raw("pto_screen_new")
         make.restype = ctypes.c_void_p
-        make.argtypes = (ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_bool)
+        make.argtypes = (ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_bool,
+                         ctypes.c_uint32)  # fmt: skip
         pipes = sum(1 << n for n, pipe in enumerate(PIPES) if ordered(profile.isa, pipe))
-        self.screen: int = make(len(sites), pipes, profile.align, profile.behaviour.late_stores)
+        self.screen: int = make(len(placed), pipes, profile.align, profile.behaviour.late_stores, cores)
         self._start = library().raw("pto_screen_start")
         self._start.argtypes = (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_bool)
         self._touched = library().raw("pto_screen_touched")
         self._touched.restype = ctypes.c_void_p
         self._touched.argtypes = (ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint64))
         self._stop = library().raw("pto_screen_stop")
+        self._stop.restype = ctypes.c_bool
         free = library().raw("pto_screen_free")
         free.argtypes = (ctypes.c_void_p,)
         weakref.finalize(self, free, self.screen).atexit = False
@@ -94,8 +105,9 @@ class CheckedProgram(MachineProgram):
     def start(self, names: frozenset[str], keeps: bool) -> None:
         self._start(self.screen, sum(_CHECKS[name] for name in names), keeps)
 
-    def stop(self) -> None:
-        self._stop()
+    def stop(self) -> bool:
+        """End a launch; return True if a signal between cores is left."""
+        return bool(self._stop())
 
     def touched(self) -> Any:
         """Return the accesses of the last launch to global memory, as `TOUCHED`."""
@@ -112,42 +124,49 @@ class CheckedKernel(NativeKernel):
     def __init__(self, of: ReferenceKernel) -> None:
         self.__dict__.update(of.__dict__)
         self.engine, self.others, self.findings = NativeKernel.engine, {}, []
-        if len(of.roles) > 1:
-            raise Unscreened("several cores in a block")
         done = lowered(of.prepared, of.profile, Options(check="none", passes="always")).sound()
         made: list[CheckedLowering] = []
 
         def lower(unit: Unit, kind: str, calls: dict[str, int]) -> CheckedLowering:
-            made.append(CheckedLowering(unit, kind, calls))
+            made.append(CheckedLowering(unit, kind, calls, sum(len(code.sites) for code in made)))
             return made[-1]
 
         origins: Origins = []
         self.image = images.image_of(of.name, of.module, of.functions, done, origins, lower)
-        self._made = self._checked = CheckedProgram(self.image, of.profile, origins, made[0].sites)
+        self._made = self._checked = CheckedProgram(
+            self.image, of.profile, origins, [code.sites for code in made], len(of.roles)
+        )
         self._launched()
         self.prints = any(op.row is not None and op.row.effect == "io" for op in done.module.walk())
         #: Whether the array of each argument may change.
-        self._changes = [made[0].written is None or v in made[0].written for v in made[0].entry_arguments]
-
-    def follow(self, follows: Follows) -> bool:
-        return follows(self._checked.touched(), self._checked.ops)
+        changes = [[code.written is None or v in code.written for v in code.entry_arguments] for code in made]
+        known = len({len(of_code) for of_code in changes}) == 1  # halves of a kernel may differ
+        self._changes = [any(of_all) for of_all in zip(*changes, strict=True)] if known else []
 
     def changed(self, args: Sequence[object]) -> Iterator[tuple[int, Any]]:
         """Yield the arguments whose arrays may change, with their positions."""
-        known = len(args) == len(self._changes)  # else a launch adds arguments, or refuses these
+        known = len(args) == len(self._changes)  # else a launch adds arguments, or refuses them
         for n, value in enumerate(args):
             if isinstance(value, np.ndarray) and (not known or self._changes[n]):
                 yield n, value
 
     def screened(
         self, args: Sequence[object], names: frozenset[str], follows: Follows | None, options: Any
-    ) -> LaunchResult:
+    ) -> tuple[LaunchResult, str]:
+        """Return the result of a launch, and what is suspicious after it."""
+        left = False
         with generic.launching():
             self._checked.start(names, follows is not None)
             try:
-                return self.run(*args, threads=1, **options)
+                result = self.run(*args, threads=1, **options)
             finally:
-                self._checked.stop()
+                left = self._checked.stop()
+        if result.diagnostics:
+            return result, result.diagnostics[0].message
+        if left:
+            return result, "a semaphore that is left raised"
+        touched = follows is None or follows(self._checked.touched(), self._checked.ops)
+        return result, "" if touched else "global memory"
 
 
 class CheckedLaunches:
@@ -205,13 +224,12 @@ class CheckedLaunches:
         kept = [(array, self._copy(n, array)) for n, array in kernel.changed(args)]
         given: dict[str, Any] = {n: v for n, v in options.items() if n in ("blocks", "subblocks")}
         out = given["out"] = io.StringIO() if kernel.prints else None
-        result = kernel.screened(args, names, follows, given)
-        if not result.diagnostics and (follows is None or kernel.follow(follows)):
+        result, self.reason = kernel.screened(args, names, follows, given)
+        if not self.reason:
             result.checked = names
             if out is not None:
                 (options.get("out") or sys.stdout).write(out.getvalue())
             return result
-        self.reason = result.diagnostics[0].message if result.diagnostics else "global memory"
         for array, before in kept:
             if array.flags.writeable:
                 array[...] = before
