@@ -30,10 +30,14 @@ class Filled:
     storage: StorageTerm | None
     whole: bool  # all bytes of the place
     age: int = 0
+    when: Truth = True  # the condition under which the elements are defined
 
     @property
     def key(self) -> str:
-        return f"{self.frame} {self.at} {self.size} {self.storage} {self.age}"
+        return f"{self.frame} {self.at} {self.size} {self.storage} {self.age} {self.when}"
+
+    def defines(self, other: Filled) -> Truth:
+        return both(self.when, self.covers(other))
 
     def covers(self, other: Filled) -> Truth:
         if self.frame == other.frame:
@@ -88,7 +92,7 @@ class Contents:
         """End an iteration with the counter `k`, or the loop itself: the next iteration calls it k - 1."""
         found: dict[str, Filled] = {}
         for f in self.filled:
-            used = f.place.symbols.union(*map(symbols, (*f.at, *f.size)))
+            used = f.place.symbols.union(*map(symbols, (*f.at, *f.size, f.when)))
             if any(map(depends, used)):
                 if ends or f.age == _KEPT or any(depends(t) for t in used if t != k):
                     continue
@@ -135,5 +139,5 @@ def _changed(f: Filled, change: Callable[[Any], Any]) -> Filled:
     storage = f.storage._replace(low=change(f.storage.low)) if f.storage is not None else None
     return replace(
         f, frame=changed(f.frame, change), place=f.place.changed(change), at=tuple(map(change, f.at)),
-        size=tuple(map(change, f.size)), storage=storage, age=f.age + 1,
+        size=tuple(map(change, f.size)), storage=storage, age=f.age + 1, when=change(f.when),
     )  # fmt: skip

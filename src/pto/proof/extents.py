@@ -24,7 +24,7 @@ Note = tuple[str, tuple[str, ...]]
 Check = Callable[[WalkedCore, Operation, State, dict[str, Any]], Iterator[Note]]
 CHECKS: dict[str, Check] = {}
 #: Algorithms without further conditions.
-_PLAIN = (
+PLAIN = (
     "convert", "count", "triangle", "fill padding", "interleaving", "random numbers",
     "index of extreme", "part extreme", "separation", "sort blocks", "histogram", "low bits", "pair sums",
 )  # fmt: skip
@@ -39,7 +39,7 @@ def check(walk: WalkedCore, op: Operation, s: State, args: dict[str, Any]) -> It
         yield "an operand is not followed", ("bounds",)
     if kind in CHECKS:
         yield from CHECKS[kind](walk, op, s, args)
-    elif not row.expr and kind not in _PLAIN:
+    elif not row.expr and kind not in PLAIN:
         yield f"the conditions of '{kind}' are not followed", ("bounds",)
 
 

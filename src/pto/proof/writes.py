@@ -6,17 +6,22 @@ An algorithm that is not listed here reads whole tiles and writes nothing for ce
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ..ir.core import Operation
+from ..ir.facts import in_global
 from ..isa.row import Row
 from ..verifier.overlap import handed_on
 from .contents import Contents, Filled, Size, region
 from .context import WalkedCore
-from .extents import moved
+from .extents import PLAIN, moved
 from .state import State
-from .terms import either, negated
-from .values import TileTerm, ViewTerm, meet
+from .terms import Truth, both, either, negated
+from .values import MEMORY, TileTerm, ViewTerm, meet
+
+#: Further algorithms whose undefined operands only make their results undefined.
+_PASSING = ("load", "move", "window", "insertion", "transposition", "matrix product")
 
 
 def follow(walk: WalkedCore, op: Operation, s: State, args: dict[str, Any]) -> None:
@@ -26,9 +31,11 @@ def follow(walk: WalkedCore, op: Operation, s: State, args: dict[str, Any]) -> N
     contents: Contents = s.contents
     tiles = ((d, v, x) for d, v in op.named() if isinstance(x := s.env[v], TileTerm))
     operands = [(d, v, x) for d, v, x in tiles if x.low is not None]
+    when: Truth = True  # the condition under which all operands are defined
     for declared, value, x in operands:
         if declared.reads:
-            _read(walk, op, s, value.name, region(x, _size_read(row, declared.name, x, args)))
+            read = region(x, _size_read(row, declared.name, x, args))
+            when = both(when, _read(walk, op, s, value.name, read))
     for declared, _, x in operands:
         if not declared.writes:
             continue
@@ -41,33 +48,45 @@ def follow(walk: WalkedCore, op: Operation, s: State, args: dict[str, Any]) -> N
                 contents.united[contents.name_of(x.storage)] = twins.pop()
         scratch = declared.role == "tmp" or declared.name in row.scratch
         size = None if scratch else _size_written(walk, op, declared.name, x, args)
-        _write(walk, s, x, size, scratch or _leaves_undefined(row))
+        _write(walk, s, x, size, scratch or _leaves_undefined(row), when)
 
 
-def _read(walk: WalkedCore, op: Operation, s: State, name: str, read: Filled) -> None:
+def _has_effect(op: Operation) -> bool:
+    """Return whether undefined operands of an instruction may have an effect other than undefined tiles."""
+    row = op.row
+    assert row is not None
+    kind = row.algorithm.partition(":")[0]
+    outside = any(d.writes and in_global(v.type) for d, v in op.named() if isinstance(v.type, MEMORY))
+    return bool(op.results) or outside or not (row.expr or kind in PLAIN or kind in _PASSING)
+
+
+def _read(walk: WalkedCore, op: Operation, s: State, name: str, read: Filled) -> Truth:
+    """Check a read; return the condition under which the elements are defined."""
     contents: Contents = s.contents
     violated = walk.context.violated
     facts = [*s.here, *(n > 0 for n in read.size)]
-    covered = either(*(f.covers(read) for f in contents.filled))
-    if covered is not True:
+    covered = either(*(f.defines(read) for f in contents.filled), *(n <= 0 for n in read.size))
+    if covered is not True and _has_effect(op):
         violated("undef", op, [*facts, negated(covered)], f"%{name} may have parts that were never written")
+        covered = True
+    elif walk.holds(s)(covered):
+        covered = True
     storage = read.storage
     if storage is None:
-        return
+        return covered
     if not contents.has(storage):
         twins = contents.twins(storage)
         if len(twins) == 1:  # written under another name only
             contents.united[storage] = twins.pop()
         if len(twins) < 2:
-            return
+            return covered
     mine = contents.name_of(storage)
     kept = (f for f in contents.filled if f.storage is not None and contents.name_of(f.storage) == mine)
     own = either(*(f.covers(read) for f in kept))
-    if own is True:
-        return
-    for other, condition in contents.rivals(storage, read.place):
+    for other, condition in contents.rivals(storage, read.place) if own is not True else ():
         why = f"%{name} may be read after %{other.name} has overwritten part of it"
         violated("overlap", op, [*facts, negated(own), condition], why, other.op)
+    return covered
 
 
 def _read_too(walk: WalkedCore, op: Operation, s: State, dst: TileTerm, src: TileTerm) -> None:
@@ -87,17 +106,21 @@ def _read_too(walk: WalkedCore, op: Operation, s: State, dst: TileTerm, src: Til
     walk.context.violated("overlap", op, [*s.here, shared], why)
 
 
-def _write(walk: WalkedCore, s: State, x: TileTerm, size: Size | None, undefines: bool) -> None:
+def _write(
+    walk: WalkedCore, s: State, x: TileTerm, size: Size | None, undefines: bool, when: Truth
+) -> None:
     contents: Contents = s.contents
-    new = region(x, size) if size is not None else None
+    new = replace(region(x, size), when=when) if size is not None else None
     kept: list[Filled] = []
     for f in contents.filled:
         own = f.storage == x.storage and not undefines
         if new is not None and own and new.covers(f) is True:
             continue
         shared = meet(f.place, x.place)
-        if own or shared is False or not walk.solver.possible([*s.here, shared]):
+        if shared is False or not walk.solver.possible([*s.here, shared]):
             kept.append(f)
+        elif own:
+            kept.append(replace(f, when=both(f.when, when)))
     contents.filled = (*kept, *([new] if new is not None else []))
     if x.storage is not None:
         contents.wrote.setdefault((x.storage, x.place.key), x.place)
