@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from io import StringIO
+from math import prod
 from time import monotonic
 from typing import Any
 
@@ -23,7 +24,7 @@ from .solver import Model
 from .terms import Int, Term, replaced, symbols, value_of
 
 #: Limits of a replay: bytes of arrays, seconds, steps.
-_MOST_BYTES = 1 << 28
+_MOST_BYTES = 1 << 30
 _SECONDS = 20.0
 _STEPS = 3_000_000
 #: Most launches per property.
@@ -84,9 +85,8 @@ def arguments(context: ProofContext, model: Model, least: int = 1) -> Launchable
             else:
                 shape = [value(d) for d in getattr(found, "dims", ()) or [d or 1 for d in type.dims]]
             dtype = str(type.dtype)
-            count = int(np.prod(shape, dtype=object))
-            total += count * 8
-            if total > _MOST_BYTES or count < 0:
+            total += prod(shape) * np.dtype(array_of(dtype)).itemsize
+            if total > _MOST_BYTES or min(shape, default=0) < 0:
                 return None
             args.append(np.zeros(stored_shape(shape, dtype), array_of(dtype)))
             texts.append(f"{dtype}:{'x'.join(map(str, shape))}")
