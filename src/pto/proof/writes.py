@@ -11,17 +11,19 @@ from typing import Any
 
 from ..ir.core import Operation
 from ..ir.facts import in_global
+from ..isa.enums import MASK_PATTERNS
 from ..isa.row import Row
 from ..verifier.overlap import handed_on
 from .contents import Contents, Filled, Size, region
 from .context import WalkedCore
 from .extents import PLAIN, moved
 from .state import State
-from .terms import Truth, both, either, negated
+from .terms import Truth, both, either, floordiv, is_int, least, negated
 from .values import MEMORY, TileTerm, ViewTerm, meet
 
 #: Further algorithms whose undefined operands only make their results undefined.
 _PASSING = ("load", "move", "window", "insertion", "transposition", "matrix product")
+_RECORD = 64  # bits of a value with its index
 
 
 def follow(walk: WalkedCore, op: Operation, s: State, args: dict[str, Any]) -> None:
@@ -129,6 +131,8 @@ def _write(
 def _size_read(row: Row, name: str, x: TileTerm, args: dict[str, Any]) -> Size | None:
     """Return the elements that an instruction reads of an operand; None if it may be all of them."""
     dst, kind = args.get("dst"), row.algorithm.partition(":")[0]
+    if kind in ("merge", "gather", "sort blocks"):
+        return _sort_reads(kind, name, x, args)
     if kind == "store" or row.over.startswith("fold") or kind in ("transposition", "fill padding"):
         return x.valid if name == "src" else None
     if kind == "matrix product":
@@ -173,11 +177,58 @@ def _size_written(
         a, b = args.get("lhs", args.get("a")), args.get("rhs", args.get("b"))
         followed = isinstance(a, TileTerm) and isinstance(b, TileTerm)
         return (a.valid[0], b.valid[1]) if followed else None  # type: ignore[union-attr]
+    if kind in ("merge", "gather", "sort blocks") and isinstance(src, TileTerm):
+        return _sort_writes(op, kind, walk.profile.isa, x, src, args)
     if kind == "transposition" and isinstance(src, TileTerm):
         return src.valid[1], src.valid[0]
     if kind in ("convert", "count", "window", "fill padding") or (kind == "move" and "tmp" not in args):
         return x.valid if "dst1" not in args else None
     return None
+
+
+def _sort_reads(kind: str, name: str, x: TileTerm, args: dict[str, Any]) -> Size | None:
+    src = args.get("src")
+    if kind == "gather":
+        return x.valid if name == "src" and not {"indices", "cdst"} & args.keys() else None
+    if kind == "merge" and "src1" not in args:
+        return _merged(args, args["dst"]) if name == "src" else None
+    if name == "idx" and isinstance(src, TileTerm):
+        return 1 if x.valid[0] == 1 else src.valid[0], src.valid[1]
+    return x.valid if name.startswith("src") else None
+
+
+def _merged(args: dict[str, Any], dst: object) -> Size | None:
+    """Return the elements of the groups of four lists that a merge combines."""
+    length = args.get("blockLen")
+    if not isinstance(dst, TileTerm) or not is_int(length) or length <= 0 or length % (_RECORD // dst.bits):
+        return None
+    rows = dst.valid[0]
+    return (1, floordiv(dst.valid[1], 4 * length) * 4 * length) if is_int(rows) and rows > 0 else None  # type: ignore[operator]
+
+
+def _sort_writes(
+    op: Operation, kind: str, isa: str, x: TileTerm, src: TileTerm, args: dict[str, Any]
+) -> Size | None:
+    each = _RECORD // x.bits
+    rows, cols = src.valid
+    if kind == "sort blocks":  # hardware fills the last block
+        filled = cols if isa == "cpu" else -floordiv(-cols, 32) * 32
+        return rows, least(filled * each, x.shape[1])
+    if kind == "gather":  # one run in the order of storage
+        if {"indices", "cdst"} & args.keys() or op.attr("gather_axis") == "col" or not x.plain:
+            return None
+        period, first = MASK_PATTERNS[str(op.attr("maskPattern") or "P1111")]
+        count = rows * -floordiv(first - cols, period)
+        return (1, count) if x.shape[0] == 1 else (floordiv(count, x.shape[1]), x.shape[1])
+    if "src1" not in args:
+        return _merged(args, x)
+    lists = [args[n] for n in ("src", "src1", "src2", "src3") if n in args]
+    if op.attr("exhausted") is not False or not all(isinstance(t, TileTerm) for t in lists):
+        return None
+    if not all(is_int(t.valid[0]) and t.valid[0] > 0 for t in (*lists, x)):
+        return None
+    total = sum((floordiv(t.valid[1], each) for t in lists), 0)
+    return 1, least(total, floordiv(x.valid[1], each)) * each
 
 
 def _leaves_undefined(row: Row) -> bool:
