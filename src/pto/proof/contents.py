@@ -65,6 +65,8 @@ class Contents:
 
     def __init__(self) -> None:
         self.filled: tuple[Filled, ...] = ()
+        #: The condition under which all loads of the current vecscope are defined.
+        self.registers: Truth = True
         #: Tiles that may have been written: by tile and bytes; None for bytes that are not known.
         self.wrote: dict[tuple[StorageTerm, str], TermPlace | None] = {}
         #: Names of one buffer -> the name that stands for all of them.
@@ -73,23 +75,27 @@ class Contents:
     def copy(self) -> Contents:
         new = Contents()
         new.filled, new.wrote, new.united = self.filled, dict(self.wrote), dict(self.united)
+        new.registers = self.registers
         return new
 
     @property
     def shape(self) -> tuple[Any, ...]:
         names = (f"{a} {b}" for a, b in self.united.items())
         wrote = (f"{storage} {place}" for storage, place in self.wrote)
-        return frozenset(f.key for f in self.filled), frozenset(wrote), frozenset(names)
+        filled = frozenset(f.key for f in self.filled)
+        return filled, frozenset(wrote), frozenset(names), repr(self.registers)
 
     def meet(self, other: Contents) -> None:
         """Keep what is known on another path, too."""
         known = {f.key for f in other.filled}
         self.filled = tuple(f for f in self.filled if f.key in known)
         self.wrote |= other.wrote
+        self.registers = both(self.registers, other.registers)
         self.united = {a: b for a, b in self.united.items() if other.united.get(a) == b}
 
     def aged(self, k: Term, ends: bool, depends: Callable[[object], bool]) -> None:
         """End an iteration with the counter `k`, or the loop itself: the next iteration calls it k - 1."""
+        self.registers = False if depends(self.registers) else self.registers
         found: dict[str, Filled] = {}
         for f in self.filled:
             used = f.place.symbols.union(*map(symbols, (*f.at, *f.size, f.when)))

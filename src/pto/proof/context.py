@@ -16,7 +16,22 @@ from .findings import Candidate, ProofFindings, Reason
 from .scalars import is_number
 from .solver import Model, Solver
 from .state import CountedLoop, State
-from .terms import NEVER, Int, Term, Truth, floordiv, high, negated, symbol, symbols, truth
+from .terms import (
+    NEVER,
+    Int,
+    Term,
+    Truth,
+    floordiv,
+    high,
+    is_int,
+    low,
+    negated,
+    parts,
+    replaced,
+    symbol,
+    symbols,
+    truth,
+)
 from .values import Opaque, PointerTerm, TermPlace, ViewTerm
 
 #: Limits of parameters, unless assumptions give others.
@@ -169,9 +184,13 @@ class ProofContext:
         last = sum(((n - 1) * s for n, s in zip(view.dims, view.strides, strict=True)), 0)
         self._note_end(view.root, floordiv(view.base * 8, view.bits) + last + 1, view.bits)
 
-    def holds_bytes(self, root: Value, end: Int) -> bool:
-        """Record that an array has to hold the bytes up to `end`. Return False if `end` does not depend on
-        the launch alone."""
+    def holds_bytes(self, root: Value, end: Int, loops: Iterable[CountedLoop] = ()) -> bool:
+        """Record that an array has to hold the bytes up to `end` in every iteration. Return False if `end`
+        does not depend on the launch alone."""
+        for loop in reversed([*loops]):
+            if _rises(end, loop.k) and is_int(loop.step) and loop.step > 0:  # type: ignore[operator]
+                last = floordiv(loop.high - loop.low - 1, loop.step)
+                end = replaced(end, {loop.k: last})  # type: ignore[assignment]
         if any(len(t.args) == 2 and t.args[1] is not None for t in symbols(end)):
             return False
         bits = getattr(root.type, "bits", 8) or 8
@@ -264,6 +283,15 @@ class WalkedCore:
     def value(self, op: Operation, s: State, name: str) -> Any:
         found = op.get(name)
         return None if found is None else s.env[found]
+
+
+def _rises(x: Int, k: Term) -> bool:
+    """Return whether a number is a sum of terms that rise with `k`, or do not depend on it."""
+    for monomial, n in parts(x)[1].items():
+        with_k = [a for a in monomial if k in a.symbols]
+        if with_k and (with_k != [k] or n < 0 or any(low(a) is None or low(a) < 0 for a in monomial)):
+            return False
+    return True
 
 
 def dense(dims: tuple[Int, ...]) -> tuple[Int, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 from ..ir.core import Operation, Value
 from ..ir.facts import left_layout
 from ..ir.types import PtrType, TileBufType, ViewType
+from ..isa.machine import LOCATION_OF
 from .context import WalkedCore
 from .findings import ACCESSES
 from .state import State
@@ -83,11 +84,22 @@ def _addptr(walk: WalkedCore, op: Operation, s: State) -> None:
 @handler("castptr")
 def _castptr(walk: WalkedCore, op: Operation, s: State) -> None:
     pointer, type = s.env[op.operands[0]], op.result.type
-    bits = type.elem.bits if isinstance(type, PtrType) and type.space == "gm" else None
+    bits = type.elem.bits if isinstance(type, PtrType) else None
     if isinstance(pointer, PointerTerm) and bits:
         s.env[op.result] = replace(pointer, bits=bits)
+    elif isinstance(type, PtrType) and type.space != "gm" and is_integer(pointer) and bits:
+        s.env[op.result] = PointerTerm(LOCATION_OF[type.space], pointer, bits)
     else:
         s.env[op.result] = Opaque(op, f"%{op.result.name} is a pointer that is not followed")
+
+
+@handler("tile_buf_addr")
+def _tile_address(walk: WalkedCore, op: Operation, s: State) -> None:
+    tile, type = s.env[op.operands[0]], op.result.type
+    s.env[op.result] = Opaque(op, f"%{op.result.name} is a pointer that is not followed")
+    if isinstance(tile, TileTerm) and tile.storage is not None and tile.storage.low is not None:
+        if isinstance(type, PtrType) and type.elem.bits and (tile.at, tile.shape) == ((0, 0), tile.pitch):
+            s.env[op.result] = PointerTerm(str(tile.root), tile.storage.low, type.elem.bits, tile.storage)
 
 
 @handler("make_tensor_view")
@@ -95,7 +107,8 @@ def _make_view(walk: WalkedCore, op: Operation, s: State) -> None:
     pointer, type = s.env[op.operands[0]], op.result.type
     dims, strides = _numbers(s, op.group("shape")), _numbers(s, op.group("strides"))
     assert isinstance(type, ViewType)
-    if not isinstance(pointer, PointerTerm) or dims is None or strides is None or not type.bits:
+    root = pointer.root if isinstance(pointer, PointerTerm) else None
+    if not isinstance(root, Value) or dims is None or strides is None or not type.bits:
         s.env[op.result] = Opaque(op, f"%{op.result.name} is a view that is not followed")
         return
     walk.claim(op, s)(pointer.offset >= 0, "the view starts before its array")
@@ -106,7 +119,7 @@ def _make_view(walk: WalkedCore, op: Operation, s: State) -> None:
     if not rising:
         walk.skip(op, "a stride may be negative", ("bounds",), s)
     s.env[op.result] = walk.context.whole(
-        pointer.root, dims, strides, type.bits, pointer.offset, layout, nested, rising
+        root, dims, strides, type.bits, pointer.offset, layout, nested, rising
     )
 
 

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..engine.sanitize.race_access import meets
-from ..ir.core import Operation
+from ..ir.core import Operation, Value
 from ..isa import tile as tiles
 from ..isa import view as views
 from ..isa.machine import CHAINING
 from .context import WalkedCore
 from .findings import ACCESSES, Reason
 from .state import State
-from .terms import Int, Truth, both, is_int, is_integer
+from .terms import Int, Truth, both, either, is_int, is_integer, negated
 from .values import MEMORY, Opaque, PointerTerm, TermPlace, TileTerm, ViewTerm
 
 Note = tuple[str, tuple[str, ...]]
@@ -207,15 +207,28 @@ def element(walk: WalkedCore, op: Operation, s: State, place: Any, index: Any) -
         pointer = place
     else:
         return None
-    if pointer.bits < 8:
-        return None
     item = pointer.bits // 8
-    low = pointer.offset + index * item
-    walk.claim(op, s)(low >= 0, "the element is before its array")
-    if not walk.context.holds_bytes(pointer.root, low + item):
-        note = Reason(op, f"the number of elements of %{pointer.root.name} is not known")
-        walk.context.findings.note(note, ("bounds",))
-    return TermPlace(pointer.root, low, low + item)
+    return span(walk, op, s, pointer, index * item, item) if item else None
+
+
+def span(
+    walk: WalkedCore, op: Operation, s: State, pointer: PointerTerm, first: Int, size: Int,
+    some: tuple[Truth, ...] = (),
+) -> TermPlace:  # fmt: skip
+    """Return `size` bytes that an instruction accesses under the conditions `some`."""
+    low, root = pointer.offset + first, pointer.root
+    claim, idle = walk.claim(op, s), negated(both(*some))
+    claim(either(idle, low >= 0), "the access begins before its array or buffer")
+    if isinstance(root, Value):
+        if not walk.context.holds_bytes(root, low + size, s.loops):
+            note = Reason(op, f"the number of elements of %{root.name} is not known")
+            walk.context.findings.note(note, ("bounds",))
+    else:
+        start, end = 0, walk.profile.capacity[root]
+        if pointer.storage is not None and pointer.storage.low is not None:
+            start, end = pointer.storage.low, pointer.storage.low + pointer.storage.size
+        claim(either(idle, both(low >= start, low + size <= end)), f"the access leaves its {root} buffer or tile")
+    return TermPlace(root, low, low + size, some=some)
 
 
 # -- accesses ----------------------------------------------------------------------------------------------

@@ -12,9 +12,10 @@ from typing import Any
 from ..engine.sanitize.clock import agent_pipe, knows, learn_of
 from ..engine.sanitize.race import CHAINED
 from ..engine.sanitize.race_access import hazard
+from ..engine.sanitize.vecscope import barrier_orders
 from ..ir.core import Operation, Value
 from ..ir.facts import in_global, pipe_of, storage_source
-from ..isa.machine import LAST_PIPE, PIPES
+from ..isa.machine import LAST_PIPE, LOCATION_OF, PIPES
 from .context import GlobalAccess, ProofContext
 from .findings import EVERY, Reason
 from .state import CountedLoop, Instance, State, TermAccess
@@ -23,6 +24,8 @@ from .values import MEMORY, meet
 
 #: Keys of buffer tokens among the flags of a state.
 _HELD, _FREE = "held", "free"
+#: Vector loads and stores of a vecscope, as pipes of their own.
+LANES = ("VLD", "VST")
 
 
 class AccessOrder:
@@ -32,6 +35,7 @@ class AccessOrder:
         self.context: ProofContext = context
         self.core: Any = core
         self._touching = _touching(context)
+        self.inside = False  # in a vecscope
 
     # -- synchronization -------------------------------------------------------------------------------
 
@@ -111,11 +115,35 @@ class AccessOrder:
             pipe = LAST_PIPE
         pipe = agent_pipe(pipe)
         self.begin(s, pipe)
+        self._issue(op, s, pipe, accesses, [p for p in s.live if p not in LANES])
+        for a in accesses:
+            if isinstance(a.place.root, Value):
+                facts = tuple(s.anytime)
+                key = (op, self.core.name, s.phase, a.key, frozenset(facts))
+                made = GlobalAccess(op, a.place, a.write, a.atomic, facts, s.loops, self.core.name, s.phase)
+                self.context.accesses.setdefault(key, made)
+
+    def lane(self, op: Operation, s: State, access: TermAccess) -> None:
+        """Compare a load or store of a vecscope with the earlier ones of the other kind."""
+        if self.context.profile.behaviour.late_stores:
+            self._issue(op, s, LANES[access.write], (access,), [LANES[not access.write]])
+
+    def fence(self, s: State, kind: str) -> None:
+        """Order loads and stores of a vecscope."""
+        for first, second in barrier_orders(kind):
+            if first in LANES and second in LANES:
+                s.clock.acquire(self.core, second, s.clock.release(self.core, first))
+
+    def _issue(
+        self, op: Operation, s: State, pipe: str, accesses: tuple[TermAccess, ...], others: list[str]
+    ) -> None:
         agent, event, know = s.clock.instruction(self.core, pipe)
-        for other, found in s.live.items():
+        for other in others:
             theirs = s.clock.agent(self.core, other)
-            for old in found:
+            for old in s.live.get(other, ()):
                 if (theirs, old.event) != (agent, event) and not knows(know, theirs, old.event):
+                    if other == "VLD" and _computed_from(op, s, old):
+                        continue
                     if self._race(op, s, pipe, accesses, old):  # report once: they are ordered from here on
                         learn_of(know, theirs, old.event)
                         learn_of(s.clock.know[agent], theirs, old.event)
@@ -128,12 +156,6 @@ class AccessOrder:
         ident = f"{id(op)} {[a.key for a in accesses]} {sorted(f.text for f in guard)}"
         ages = (("age", 0),) * len(s.loops)
         s.live.setdefault(pipe, []).append(Instance(op, pipe, accesses, guard, s.loops, ages, ident, event))
-        for a in accesses:
-            if isinstance(a.place.root, Value):
-                facts = tuple(s.anytime)
-                key = (op, self.core.name, s.phase, a.key, frozenset(facts))
-                made = GlobalAccess(op, a.place, a.write, a.atomic, facts, s.loops, self.core.name, s.phase)
-                self.context.accesses.setdefault(key, made)
 
     def _race(
         self, op: Operation, s: State, pipe: str, accesses: tuple[TermAccess, ...], old: Instance
@@ -181,15 +203,46 @@ class AccessOrder:
         stalls = s.clock.stalls.get(self.core, [])
         if knows(stalls, agent, i.event):
             return True
+        if pipe in LANES:
+            other = LANES[pipe == "VLD"]
+            return knows(s.clock.know[s.clock.agent(self.core, other)], agent, i.event)
         meeting: set[str] = set()
         for a in i.accesses:
             root = a.place.root
+            if not isinstance(root, Value | str):
+                return False
             for key in (root, None) if isinstance(root, Value) else (root,):
                 meeting |= self._touching.get((key, True), set())
                 if a.write:
                     meeting |= self._touching.get((key, False), set())
         others = meeting if pipe in self.context.overlapping else meeting - {pipe}
         return all(knows(s.clock.know[s.clock.agent(self.core, o)], agent, i.event) for o in others)
+
+
+def _computed_from(op: Operation, s: State, old: Instance) -> bool:
+    """Return whether a stored register was computed from what a load has loaded, in the present iteration of
+    the loops around both, and in all iterations of a loop that gives the register."""
+    shared = [age for loop, age in zip(old.loops, old.ages, strict=True) if loop in s.loops]
+    return old.op in _sources(op.operands) and all(age == ("age", 0) for age in shared)
+
+
+def _sources(values: Iterable[Value]) -> dict[Operation | Value, None]:
+    """Return the instructions that registers come from, and the values that loops carry to them."""
+    found: dict[Operation | Value, None] = {}
+    waiting = list(values)
+    while waiting:
+        v = waiting.pop()
+        if v.op is None:
+            found[v] = None
+        elif v.op.name == "scf.for":
+            body, n = v.op.regions[0].blocks[0], v.op.results.index(v)
+            inside = _sources([body.ops[-1].operands[n]])
+            if body.args[1 + n] in inside:  # it adds up all iterations
+                found |= inside
+        elif v.op not in found and v.op.row is not None and v.op.row.set in ("vector", "predicate"):
+            found[v.op] = None
+            waiting += v.op.operands
+    return found
 
 
 def _chained(a: tuple[Int, Int, Truth], b: tuple[Int, Int, Truth]) -> Truth:
@@ -255,7 +308,8 @@ def elsewhere(
 def root_of(value: Value) -> Value | str | None:
     """Return the buffer or the argument that a value lies in; None if any argument may be meant."""
     if not in_global(value.type):
-        return getattr(value.type, "loc", None) or getattr(value.type, "space", "")
+        found = getattr(value.type, "loc", None) or getattr(value.type, "space", "")
+        return LOCATION_OF.get(found, found)
     while value.op is not None:
         source = storage_source(value.op)
         if source is None:

@@ -145,26 +145,29 @@ class State:
             tuple(sorted(f.text for f in self.facts)) if facts else (),
         )
 
-    def aged(self, loop: CountedLoop, ends: bool) -> None:
-        """End an iteration of a loop, or the loop itself."""
+    def aged(self, loop: CountedLoop, ends: bool, alike: bool) -> None:
+        """End an iteration of a loop, or the loop itself. `alike`: nothing in the loop orders its iterations,
+        so that earlier ones are not distinguished."""
         for pipe, found in self.live.items():
             kept: dict[Any, Instance] = {}
             for i in found:
                 if loop in i.loops:
                     at = i.loops.index(loop)
-                    i = replace(i, ages=(*i.ages[:at], _older(i.ages[at], ends), *i.ages[at + 1 :]))
+                    i = replace(i, ages=(*i.ages[:at], _older(i.ages[at], ends, alike), *i.ages[at + 1 :]))
                 kept.pop(i.key, None)  # keep the latest of equal instances, because it is ordered last
                 kept[i.key] = i
             self.live[pipe] = list(kept.values())
 
 
-def _older(age: Age, ends: bool) -> Age:
+def _older(age: Age, ends: bool, alike: bool) -> Age:
     how, n = age
     if how in ("end", "before"):
         return age
+    if alike:
+        return ("before", 0) if ends else ("old", 1)
     if ends:
         return ("end", n) if how == "age" else ("before", 0)
-    return ("age", n + 1) if how == "age" and n < KEPT else ("old", KEPT + 1)
+    return ("age", n + 1) if how == "age" and n < KEPT else ("old", min(n, KEPT) + 1)
 
 
 def key_of(value: Any) -> str:

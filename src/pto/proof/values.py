@@ -34,15 +34,17 @@ class Opaque:
 
 @dataclass(frozen=True)
 class PointerTerm:
-    """An address in global memory: `offset` bytes after the start of an argument."""
+    """An address: `offset` bytes after the start of an argument or of a buffer. `storage` is that of the tile
+    whose bytes it may access."""
 
-    root: Value
+    root: Value | str
     offset: Int
     bits: int
+    storage: StorageTerm | None = None
 
     @property
     def key(self) -> str:
-        return f"ptr {self.root.name} {self.offset!r} {self.bits}"
+        return f"ptr {_name(self.root)} {self.offset!r} {self.bits} {self.storage}"
 
 
 @dataclass(frozen=True)
@@ -189,8 +191,11 @@ class TermPlace:
 
     @property
     def key(self) -> str:
-        root = self.root.name if isinstance(self.root, Value) else self.root
-        return f"{root} {self.low!r} {self.high!r} {self.box} {self.some}"
+        return f"{_name(self.root)} {self.low!r} {self.high!r} {self.box} {self.some}"
+
+
+def _name(root: object) -> object:
+    return root.name if isinstance(root, Value) else root
 
 
 def changed(part: Any, change: Change) -> Any:

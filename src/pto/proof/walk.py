@@ -18,12 +18,12 @@ from ..ir.types import TileBufType
 from ..isa import meaning
 from ..isa.kinds import pipe_of_kind
 from ..isa.machine import EVENT_IDS, SECTIONS, TOKENS
-from . import descriptors, extents, writes
+from . import descriptors, extents, pointers, writes
 from .context import ProofContext, WalkedCore
 from .findings import ACCESSES, CannotFollow, Reason
-from .order import AccessOrder, ids
+from .order import LANES, AccessOrder, ids
 from .rules import TooMany, violations
-from .scalars import NoTerm, compute
+from .scalars import NoTerm, compute, is_number
 from .state import CountedLoop, PlainCore, State, TermAccess, key_of
 from .terms import NEVER, Term, Truth, as_truth, both, eq, is_integer, is_truth, mod, negated, parts, symbol
 from .terms import high as highest
@@ -33,6 +33,11 @@ from .values import MEMORY, Opaque, TileTerm
 MOST_STATES = 200  # states of a loop
 MOST_PATHS = 64
 MOST_CALLS = 16
+#: Families of instructions that work on registers alone, in a vecscope.
+_REGISTERS = (
+    "unary", "binary", "vec-scalar", "conversion", "materialization", "predicate-generation",
+    "predicate-algebra", "compare-select", "reduction",
+)  # fmt: skip
 #: The largest period of a loop whose iterations are distinguished by remainders.
 MOST_PERIOD = 8
 
@@ -112,7 +117,13 @@ class ProofWalk(WalkedCore):
         elif row.order == "barrier":
             self.order.barrier(s, pipe_of(op, self.profile))
         elif row.opens == "vec":
-            self.skip(op, "a vecscope is not followed", ACCESSES, s)
+            return self.vecscope(op, s)
+        elif row.order == "fence":
+            self.order.fence(s, str(op.attr("barrier_type")))
+        elif row.effect == "pure" and row.family in _REGISTERS and self.order.inside:
+            self.registers(op, s)
+        elif pointers.follow(self, self.order, op, s):
+            pass
         elif (
             row.effect == "config"
             and not row.keeps
@@ -136,6 +147,33 @@ class ProofWalk(WalkedCore):
         else:
             raise CannotFollow(op, "is not followed")
         return [s] if NEVER not in s.facts else []
+
+    def vecscope(self, op: Operation, s: State) -> list[State]:
+        if "V" in self.context.overlapping:
+            self.skip(op, "a vecscope is not followed", ACCESSES, s)
+            return [s]
+        before, kept = dict(s.env), s.copy()
+        self.order.inside, s.contents.registers = True, True
+        try:
+            ends = self.region(op, op.regions[0], [s])
+        except CannotFollow as e:
+            self.context.findings.note(e.reason, ACCESSES)
+            ends = [kept]
+        self.order.inside = False
+        for e in ends:
+            _leave(e, before, {})
+            e.live = {p: found for p, found in e.live.items() if p not in LANES}
+        return ends
+
+    def registers(self, op: Operation, s: State) -> None:
+        """Follow an instruction that works on registers alone."""
+        names = {declared.name: s.env[v] for declared, v in op.named() if not declared.variadic}
+        numbers = any(is_number(v.type) and constant_of(v) is None for v in op.operands)
+        if op.row is not None and op.row.family == "reduction" and numbers:
+            raise CannotFollow(op, "its numbers are not followed")
+        self.rules(op, s, names)
+        for r in op.results:
+            s.env[r] = self.unknown(r, s)
 
     def section(self, op: Operation, s: State) -> list[State]:
         return self.region(op, op.regions[0], [s])
@@ -274,7 +312,7 @@ class ProofWalk(WalkedCore):
         s.residues.pop(loop.k, None)
         gone = {loop.k}
         s.facts = tuple(f for f in s.facts if not _depends(f, gone))
-        s.aged(loop, ends)
+        s.aged(loop, ends, self.order.inside)
         s.contents.aged(loop.k, ends, lambda x: _depends(x, gone))
         within = None if ends else loop
         for target, v in values.items():
@@ -396,7 +434,7 @@ class ProofWalk(WalkedCore):
         declared, value = next((d, v) for d, v in op.named() if isinstance(v.type, MEMORY))
         x, index = s.env[value], self.value(op, s, row.element_at)
         place = extents.element(self, op, s, x, index)
-        if place is None:
+        if place is None or self.order.inside:
             self.skip(op, f"the element of %{value.name} is not followed", ACCESSES, s)
             return
         both_ways = [w for w in (False, True) if (declared.role != "in") == w]

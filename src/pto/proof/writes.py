@@ -11,6 +11,7 @@ from typing import Any
 
 from ..ir.core import Operation
 from ..ir.facts import in_global
+from ..ir.types import ScalarType
 from ..isa.enums import MASK_PATTERNS
 from ..isa.row import Row
 from ..verifier.overlap import handed_on
@@ -19,10 +20,11 @@ from .context import WalkedCore
 from .extents import PLAIN, moved
 from .state import State
 from .terms import Truth, both, either, floordiv, is_int, least, negated
-from .values import MEMORY, TileTerm, ViewTerm, meet
+from .values import MEMORY, StorageTerm, TermPlace, TileTerm, ViewTerm, meet
 
 #: Further algorithms whose undefined operands only make their results undefined.
-_PASSING = ("load", "move", "window", "insertion", "transposition", "matrix product")
+_PASSING = ("load", "move", "window", "insertion", "transposition", "matrix product",
+            "load lanes", "load two registers")  # fmt: skip
 _RECORD = 64  # bits of a value with its index
 
 
@@ -37,7 +39,7 @@ def follow(walk: WalkedCore, op: Operation, s: State, args: dict[str, Any]) -> N
     for declared, value, x in operands:
         if declared.reads:
             read = region(x, _size_read(row, declared.name, x, args))
-            when = both(when, _read(walk, op, s, value.name, read))
+            when = both(when, defined(walk, op, s, value.name, read))
     for declared, _, x in operands:
         if not declared.writes:
             continue
@@ -50,7 +52,8 @@ def follow(walk: WalkedCore, op: Operation, s: State, args: dict[str, Any]) -> N
                 contents.united[contents.name_of(x.storage)] = twins.pop()
         scratch = declared.role == "tmp" or declared.name in row.scratch
         size = None if scratch else _size_written(walk, op, declared.name, x, args)
-        _write(walk, s, x, size, scratch or _leaves_undefined(row), when)
+        new = region(x, size) if size is not None else None
+        written(walk, s, x.place, x.storage, new, when, scratch or _leaves_undefined(row))
 
 
 def _has_effect(op: Operation) -> bool:
@@ -59,10 +62,11 @@ def _has_effect(op: Operation) -> bool:
     assert row is not None
     kind = row.algorithm.partition(":")[0]
     outside = any(d.writes and in_global(v.type) for d, v in op.named() if isinstance(v.type, MEMORY))
-    return bool(op.results) or outside or not (row.expr or kind in PLAIN or kind in _PASSING)
+    numbers = any(isinstance(r.type, ScalarType) for r in op.results)
+    return numbers or outside or not (row.expr or kind in PLAIN or kind in _PASSING)
 
 
-def _read(walk: WalkedCore, op: Operation, s: State, name: str, read: Filled) -> Truth:
+def defined(walk: WalkedCore, op: Operation, s: State, name: str, read: Filled) -> Truth:
     """Check a read; return the condition under which the elements are defined."""
     contents: Contents = s.contents
     violated = walk.context.violated
@@ -108,24 +112,25 @@ def _read_too(walk: WalkedCore, op: Operation, s: State, dst: TileTerm, src: Til
     walk.context.violated("overlap", op, [*s.here, shared], why)
 
 
-def _write(
-    walk: WalkedCore, s: State, x: TileTerm, size: Size | None, undefines: bool, when: Truth
-) -> None:
+def written(
+    walk: WalkedCore, s: State, place: TermPlace, storage: StorageTerm | None, new: Filled | None, when: Truth,
+    undefines: bool = False,
+) -> None:  # fmt: skip
+    """Note a write to a place; `new` are the elements that it certainly writes."""
     contents: Contents = s.contents
-    new = replace(region(x, size), when=when) if size is not None else None
     kept: list[Filled] = []
     for f in contents.filled:
-        own = f.storage == x.storage and not undefines
+        own = f.storage == storage and not undefines
         if new is not None and own and new.covers(f) is True:
             continue
-        shared = meet(f.place, x.place)
+        shared = meet(f.place, place)
         if shared is False or not walk.solver.possible([*s.here, shared]):
             kept.append(f)
         elif own:
             kept.append(replace(f, when=both(f.when, when)))
-    contents.filled = (*kept, *([new] if new is not None else []))
-    if x.storage is not None:
-        contents.wrote.setdefault((x.storage, x.place.key), x.place)
+    contents.filled = (*kept, *([replace(new, when=when)] if new is not None else []))
+    if storage is not None:
+        contents.wrote.setdefault((storage, place.key), place)
 
 
 def _size_read(row: Row, name: str, x: TileTerm, args: dict[str, Any]) -> Size | None:

@@ -32,7 +32,7 @@ LARGEST = 1 << 26
 
 #: Widths of fields in bits: a length or count of bursts between on-chip buffers, the count of a loop, a
 #: stride in UB, a stride in GM.
-_BURST, _COUNT, _UB, _GM = 16, 21, 21, 40
+_BURST, COUNT_BITS, UB_BITS, GM_BITS = 16, 21, 21, 40
 
 
 def _field(i: Instr, name: str, bits: int, value: Any = None) -> int:
@@ -153,7 +153,7 @@ def _nest(i: Instr, source_bits: int, target_bits: int, outer: list[Loop]) -> tu
 
 def loop_clauses(i: Instr, source_bits: int, target_bits: int) -> list[Loop]:
     """Return the loop clauses of a grouped form, outermost first."""
-    widths = (_COUNT, source_bits, target_bits)
+    widths = (COUNT_BITS, source_bits, target_bits)
     flat = [_field(i, "loop", widths[n % 3], v) for n, v in enumerate(i.arg("loop") or [])]
     return [(flat[n], flat[n + 1], flat[n + 2]) for n in range(0, len(flat), 3)][::-1]
 
@@ -169,7 +169,7 @@ def _rows_apart(i: Instr, length: int, loops: list[Loop]) -> None:
 @executor("copy in")
 def mte_gm_ub(i: Instr) -> None:
     source, target = i.arg("gm_src"), i.arg("ub_dst")
-    length, loops = _nest(i, _GM, _UB, loop_clauses(i, _GM, _UB))
+    length, loops = _nest(i, GM_BITS, UB_BITS, loop_clauses(i, GM_BITS, UB_BITS))
     _rows_apart(i, length, loops)
     _aligned(i, target)
     if not i.has("pad_value"):
@@ -194,7 +194,7 @@ def _padding(i: Instr, name: str, dtype: str) -> int:
 
 @executor("copy out")
 def mte_ub_gm(i: Instr) -> None:
-    length, loops = _nest(i, _UB, _GM, loop_clauses(i, _UB, _GM))
+    length, loops = _nest(i, UB_BITS, GM_BITS, loop_clauses(i, UB_BITS, GM_BITS))
     _aligned(i, i.arg("ub_src"))
     _bursts_out(i, i.arg("ub_src"), i.arg("gm_dst"), length, loops)
 
@@ -267,13 +267,13 @@ def set_loop(i: Instr) -> None:
     """Set a loop register; copies issued before keep a copy of the old registers (see `Instr.frozen`)."""
     what, _, way = i.kind.rpartition("_")
     if way == "outtol1":  # one word
-        low, high = (_COUNT, _COUNT) if what == "loop_size" else (_GM, _UB)
+        low, high = (COUNT_BITS, COUNT_BITS) if what == "loop_size" else (GM_BITS, UB_BITS)
         word = int(i.arg("word"))
         parts = word & (1 << low) - 1, word >> low & (1 << high) - 1
         i.core.registers[f"{what}_{way}"] = parts
         return
-    strides = (_GM, _UB) if way == "outtoub" else (_UB, _GM)
-    widths = (_COUNT, _COUNT) if what == "loop_size" else strides
+    strides = (GM_BITS, UB_BITS) if way == "outtoub" else (UB_BITS, GM_BITS)
+    widths = (COUNT_BITS, COUNT_BITS) if what == "loop_size" else strides
     first, second = (_field(i, n, w, v) for (n, v), w in zip(i.args.items(), widths, strict=True))
     i.core.registers[f"{what}_{way}"] = first, second
 
@@ -300,7 +300,7 @@ def _rows_aligned(i: Instr, name: str, loops: list[Loop], side: int) -> None:
 @executor("copy in by registers")
 def copy_gm_to_ubuf(i: Instr) -> None:
     target = i.arg("ub_dst")
-    length, loops = _nest(i, _GM, _UB, register_loops(i, "outtoub"))
+    length, loops = _nest(i, GM_BITS, UB_BITS, register_loops(i, "outtoub"))
     _rows_apart(i, length, loops)
     _rows_aligned(i, "dst_stride", loops, 2)
     _aligned(i, target)
@@ -313,7 +313,7 @@ def copy_gm_to_ubuf(i: Instr) -> None:
 
 @executor("copy out by registers")
 def copy_ubuf_to_gm(i: Instr) -> None:
-    length, loops = _nest(i, _UB, _GM, register_loops(i, "ubtoout"))
+    length, loops = _nest(i, UB_BITS, GM_BITS, register_loops(i, "ubtoout"))
     _rows_aligned(i, "src_stride", loops, 1)
     i.require(int(i.arg("reserved")) == 0, f"expects reserved to be 0, got {i.arg('reserved')}")
     _aligned(i, i.arg("ub_src"))

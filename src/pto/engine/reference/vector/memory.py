@@ -94,7 +94,7 @@ _ALIASES = {"UNPK4_B8": "UNPK4", "BLK": "BRC_BLK", "SPLT4CHN_B8": "SPLT4CHN"}
 
 
 @lru_cache(maxsize=512)
-def _load_mode(token: str, size: int) -> Mode:
+def load_mode(token: str, size: int) -> Mode:
     """Return the mode of a token of vlds for elements of `size` bytes."""
     if token == "NORM":
         return _mode(size, 1, WIDTH // size, 0, 1)
@@ -189,7 +189,7 @@ def vlds(i: Instr) -> Pointer | None:
         legal(i, at, BLOCK)
         put_raw(i, "r", i.raw(at, (1, r.lanes))[0])
         return further
-    mode = _load_mode(token, DTYPES[r.dtype].bits // 8)
+    mode = load_mode(token, DTYPES[r.dtype].bits // 8)
     legal(i, at, mode.align)
     put_raw(i, "r", items(i, "r", at, mode))
     return further
@@ -199,17 +199,18 @@ def vlds(i: Instr) -> Pointer | None:
 def vldsx2(i: Instr) -> Pointer | None:
     at, further = addresses(i, "source", 2)
     legal(i, at, BLOCK)
-    token = i.attr("dist")
-    if token == "BDINTLV":
-        size = DTYPES[at.dtype].bits // 8
-        step = BLOCK // size
-        mode = _mode(size, 8, step, 2 * step, 1)
-    else:
-        mode, step = _every_other(token), 1
+    mode, step = pair_mode(i.attr("dist"), DTYPES[at.dtype].bits // 8)
     low, high = (items(i, name, at, mode, start) for name, start in (("low", 0), ("high", step)))
     put_raw(i, "low", low)
     put_raw(i, "high", high)
     return further
+
+
+def pair_mode(token: str, size: int) -> tuple[Mode, int]:
+    """Return the mode of each register of vldsx2, and the number of items between their first items."""
+    if token == "BDINTLV":
+        return _mode(size, 8, BLOCK // size, 2 * BLOCK // size, 1), BLOCK // size
+    return _every_other(token), 1
 
 
 @lru_cache
@@ -263,17 +264,20 @@ def _offsets(mode: Mode) -> Array:
     return (rows + np.arange(mode.cols, dtype=np.intp) * mode.col_step).ravel()
 
 
+def store_mode(token: str, size: int) -> Mode | None:
+    """Return the mode of a token of vsts for elements of `size` bytes; None for interleaved planes."""
+    token = token.replace("ONEPT", "1PT")
+    return _STORES.get(f"{token}_B{8 * min(size, 4)}" if token in ("NORM", "1PT") else token)
+
+
 @executor("store lanes")
 def vsts(i: Instr) -> Pointer | None:
     at, further = addresses(i, "dest", 0)
     size = DTYPES[i.args["value"].dtype].bits // 8
-    token = i.attr("dist").replace("ONEPT", "1PT")
-    if token in ("NORM", "1PT"):
-        token = f"{token}_B{8 * min(size, 4)}"
-    if token.startswith("MRG"):
-        _merge(i, at, token)
+    mode = store_mode(i.attr("dist"), size)
+    if mode is None:
+        _merge(i, at, i.attr("dist"))
         return further
-    mode = _STORES[token]
     legal(i, at, mode.align)
     one = mode.cols == 1
     on = active(i, "mask", mode.slot) if "mask" in i.args and not one else None
