@@ -84,10 +84,8 @@ def launches(
                 top = {"blocks": 4}.get(name, most if s is p else max(1, most // 30))
                 values[s] = rng.randint(low, max(low, min(high, top)))
         named = {name: int(value_of(p, values)) for name, p in context.parameters.items()}
-        key = tuple(v for name, v in named.items() if name)
+        key = tuple(named.values()) or (len(tried),)  # other schedules where there is nothing else
         if key in tried or not all(one.holds(named) for one in given):
-            if not values:
-                break
             continue
         tried.add(key)
         launch = arguments(context, values, least)
@@ -96,16 +94,18 @@ def launches(
         schedule = rng.choice((None, rng.randrange(1000)))
         codes = {d.code for name, _ in PROPERTIES.values() for d in reports(context, launch, name, schedule)}
         yield {prop for prop in PROPERTIES for code in codes if is_of(prop, code)}
-        if len(tried) == count or not key:
+        if len(tried) == (count if named else min(count, 10)):
             break
+
+
+def launches_of(text: str, proof: Proof, assume: tuple[str, ...] = (), count: int = 12) -> Iterator[set[str]]:
+    """Run launches of a program within the assumptions of a proof; yield the properties that each breaks."""
+    least = 1 << 16 if any(a.endswith("holds 65536 elements") for a in proof.assumptions) else 1
+    yield from launches(pto.parse(text), assume, count, least=least)
 
 
 def missed(text: str, proof: Proof, assume: tuple[str, ...] = (), count: int = 12) -> set[str]:
     """Return the properties that a proof calls proved and a launch breaks."""
     proved = {v.prop for v in proof.verdicts.values() if v.ok}
-    wrong: set[str] = set()
-    if proved:
-        least = 1 << 16 if any(a.endswith("holds 65536 elements") for a in proof.assumptions) else 1
-        for broken in launches(pto.parse(text), assume, count, least=least):
-            wrong |= broken & proved
-    return wrong
+    found = launches_of(text, proof, assume, count) if proved else ()
+    return set[str]().union(*found) & proved

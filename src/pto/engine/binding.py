@@ -92,6 +92,9 @@ class Binding:
         for name, value in values.items():
             if isinstance(value, View):
                 numbers.update((f"{name}.shape[{n}]", d) for n, d in enumerate(value.dims))
+            elif isinstance(value, Pointer):
+                left = value.buffer.data.size - value.offset
+                numbers[f"{name}.size"] = left * 8 // DTYPES[value.dtype].bits
             elif isinstance(value, int):
                 numbers[name] = value
         if self.blocks is not None:

@@ -1,9 +1,9 @@
 """Assumptions about the parameters of a kernel: conditions that proofs rely on and launches check.
 
-    pto.assume = ["rows % 16 == 0", "1 <= rows <= 65536", "x.shape[0] == rows"]
+    pto.assume = ["rows % 16 == 0", "1 <= rows <= 65536", "x.shape[0] == rows", "p.size >= 64 * rows"]
 
-The text is an expression of `isa/meaning.py` over the names of integer arguments, `blocks`, and the extents
-of views. It is parsed, never evaluated as Python.
+The text is an expression of `isa/meaning.py` over the names of integer arguments, `blocks`, the extents of
+views, and the numbers of elements behind pointers. It is parsed, never evaluated as Python.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any
 from ..diag import Diagnostic, DiagnosticError, Span, did_you_mean
 from ..isa import meaning, scalars
 from .core import Operation
-from .types import ScalarType, ViewType
+from .types import PtrType, ScalarType, ViewType
 
 ASSUME = "pto.assume"
-_EXTENT = re.compile(r"(\w+)\.shape\[(\d+)\]")
+_EXTENT = re.compile(r"(\w+)\.(size|shape\[(\d+)\])")
 _MOST_TEXT = 500
 
 
@@ -27,14 +27,17 @@ class Assumption:
 
     def __init__(self, text: str, span: Span | None = None) -> None:
         self.text, self.span = text, span
-        plain = _EXTENT.sub(r"\1__shape__\2", text[:_MOST_TEXT])
+        plain = _EXTENT.sub(lambda m: f"{m[1]}__extent__{m[3] or ''}", text[:_MOST_TEXT])
         try:
             self._expression = meaning.read(plain.strip())
         except (meaning.BadMeaning, RecursionError, ValueError, MemoryError) as e:
             raise self.wrong(str(e)) from None
         operands = meaning.names(self._expression)
         self._operands = tuple(operands)
-        self.names = tuple(re.sub(r"(\w+)__shape__(\d+)", r"\1.shape[\2]", n) for n in operands)
+        self.names = tuple(
+            f"{of}.shape[{n}]" if n else f"{of}.size" if is_extent else of
+            for of, is_extent, n in (name.partition("__extent__") for name in operands)
+        )
         unknown = meaning.unknown(scalars.WHOLE, self._expression)
         if unknown:
             raise self.wrong(f"unknown operation {unknown[0]!r}")
@@ -80,6 +83,9 @@ class Assumption:
                 for part in e.args:
                     visit(part)
                 return
+            if len(e.args) == 2 and e.operation == "equal":
+                visit(meaning.Apply("less_equal", e.args))
+                visit(meaning.Apply("greater_equal", e.args))
             if len(e.args) != 2 or e.operation not in _LIMITS:
                 return
             a, b = (_constant(x) for x in e.args)
@@ -139,6 +145,8 @@ def names_of(function: Operation) -> list[str]:
     for a in function.regions[0].blocks[0].args:
         if isinstance(a.type, ViewType):
             found += [f"{a.name}.shape[{n}]" for n in range(len(a.type.dims))]
+        elif isinstance(a.type, PtrType):
+            found.append(f"{a.name}.size")
         elif isinstance(a.type, ScalarType) and not a.type.is_float:
             found.append(a.name)
     return found

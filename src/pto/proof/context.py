@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,6 +37,7 @@ from .values import Opaque, PointerTerm, TermPlace, ViewTerm
 #: Limits of parameters, unless assumptions give others.
 LARGEST = 1 << 20
 MOST_BLOCKS = 64
+MOST_SIZE = 1 << 32  # elements of an array
 #: Limits of parameters and blocks, tried one after the other: small values make a short counterexample.
 _SMALL = ((2, 1), (64, 4), (300, 8), (3000, 16))
 
@@ -56,10 +57,13 @@ class GlobalAccess:
 
 
 class Parameters:
-    """Symbols for parameters, within the `limits` and as `multiples` that assumptions give."""
+    """Symbols for parameters, within the `limits` and as `multiples` that assumptions give; `named` are the
+    parameters that assumptions name."""
 
-    def __init__(self, limits: Mapping[str, tuple[int, int]], multiples: Mapping[str, int]) -> None:
-        self.limits, self.multiples = limits, multiples
+    def __init__(
+        self, limits: Mapping[str, tuple[int, int]], multiples: Mapping[str, int], named: Container[str] = ()
+    ) -> None:
+        self.limits, self.multiples, self.named = limits, multiples, named
         #: Parameters by the names that assumptions use, and their ranges.
         self.known: dict[str, Term] = {}
         self.ranges: dict[str, tuple[int, int]] = {}
@@ -131,6 +135,11 @@ class ProofContext:
         #: The parameters of the kernel, in the order of the arguments.
         self.arguments: dict[Value, object] = {}
         self.states = 0  # states of loops that were followed
+        #: The elements of arrays that assumptions name: accesses have to stay below.
+        names = {a: f"{a.name}.size" for a in self.args if isinstance(a.type, PtrType)}
+        self.sizes: dict[Value, Term] = {
+            a: given.parameter(name, 0, MOST_SIZE) for a, name in names.items() if name in given.named
+        }
 
     # -- parameters ------------------------------------------------------------------------------------
 

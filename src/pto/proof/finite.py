@@ -85,7 +85,7 @@ def decide(context: ProofContext, wanted: list[str], deadline: float) -> dict[st
     every = launches(context)
     if every is None or not is_fixed(context):
         return {}
-    pointers = [a for a in context.args if isinstance(a.type, PtrType)]
+    pointers = [a for a in context.args if isinstance(a.type, PtrType) and a not in context.sizes]
     if context.launch is not None:
         pointers = [a for a in pointers if context.launch.sizes.get(a.index) is None]
     if pointers and context.launch is not None:  # the caller decides how much memory is there

@@ -19,7 +19,7 @@ from ..isa.machine import LAST_PIPE, LOCATION_OF, PIPES
 from .context import GlobalAccess, ProofContext
 from .findings import EVERY, Reason
 from .state import CountedLoop, Instance, State, TermAccess
-from .terms import Int, Term, Truth, both, either, eq, mod, negated, replaced, symbol, truth
+from .terms import Int, Term, Truth, both, either, eq, floordiv, mod, negated, replaced, symbol, truth
 from .values import MEMORY, meet
 
 #: Keys of buffer tokens among the flags of a state.
@@ -118,6 +118,10 @@ class AccessOrder:
         self._issue(op, s, pipe, accesses, [p for p in s.live if p not in LANES])
         for a in accesses:
             if isinstance(a.place.root, Value):
+                if (size := self.context.sizes.get(a.place.root)) is not None:
+                    leaves = a.place.high > floordiv(size * (a.place.root.type.bits or 8), 8)  # type: ignore[attr-defined]
+                    why = f"the access leaves %{a.place.root.name}"
+                    self.context.violated("bounds", op, [*s.here, *a.place.some, leaves], why)
                 facts = tuple(s.anytime)
                 key = (op, self.core.name, s.phase, a.key, frozenset(facts))
                 made = GlobalAccess(op, a.place, a.write, a.atomic, facts, s.loops, self.core.name, s.phase)

@@ -18,7 +18,7 @@ from ..ir.core import Module, constant_of
 from ..ir.types import MemRefType, PtrType, ViewType
 from ..shown import Shown
 from .blocks import across
-from .context import LARGEST, MOST_BLOCKS, LaunchFacts, Parameters, ProofContext
+from .context import LARGEST, MOST_BLOCKS, MOST_SIZE, LaunchFacts, Parameters, ProofContext
 from .findings import EVERY, PROPERTIES, CannotFollow, ProofFindings, Reason
 from .finite import decide
 from .replay import Counterexample, confirmed
@@ -158,7 +158,7 @@ def prove(
 
 def parameters_for(given: Sequence[Assumption]) -> Parameters:
     """Return parameters with the ranges of assumptions."""
-    return Parameters(_limits(given), _multiples(given))
+    return Parameters(_limits(given), _multiples(given), {n for one in given for n in one.names})
 
 
 def _limits(given: Sequence[Assumption]) -> dict[str, tuple[int, int]]:
@@ -166,7 +166,7 @@ def _limits(given: Sequence[Assumption]) -> dict[str, tuple[int, int]]:
     found: dict[str, tuple[int, int]] = {}
     for one in given:
         for name, (low, high) in one.limits().items():
-            usual = (1, MOST_BLOCKS) if name == "blocks" else (0, LARGEST)
+            usual = (1, MOST_BLOCKS) if name == "blocks" else (0, MOST_SIZE if name.endswith(".size") else LARGEST)
             a, b = found.get(name, usual)
             low = a if low is None else low if a == usual[0] else max(a, low)
             high = b if high is None else high if b == usual[1] else min(b, high)
@@ -269,7 +269,7 @@ def _assumptions_text(context: ProofContext, given: list[Assumption]) -> list[st
     for name, (low, high) in context.ranges.items():
         said.append(f"{low} <= {name} <= {high}")
     for root, ends in context.needs.items():
-        if isinstance(root.type, PtrType) and context.launch is None:
+        if isinstance(root.type, PtrType) and context.launch is None and root not in context.sizes:
             texts = ["all" if text == "all" else repr(end) for text, end in ends.items()]
             said.append(f"%{root.name} holds {' and '.join(texts)} elements")
     if sum(isinstance(a.type, PtrType | ViewType | MemRefType) for a in context.args) > 1:

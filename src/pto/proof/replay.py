@@ -76,7 +76,9 @@ def arguments(context: ProofContext, model: Model, least: int = 1) -> Launchable
         found: Any = context.argument(a)
         type = a.type
         if isinstance(type, PtrType | ViewType | MemRefType):
-            size = context.launch.sizes.get(a.index) if context.launch is not None else None
+            size: Int | None = context.sizes.get(a)
+            if context.launch is not None:
+                size = context.launch.sizes.get(a.index)
             if isinstance(type, PtrType) and size is not None:
                 shape = [max(1, value(size))]
             elif isinstance(type, PtrType):
