@@ -197,10 +197,10 @@ def work(wanted: list[str], files: list[str], most: int) -> Iterator[tuple[str, 
         ("example", kernels),
         ("sampled", ["slots", *kernels]),
         ("public", files),
-        ("mutated", pieces if not wanted or {"mutated", "slots"} & {*wanted} else ()),
+        ("mutated", pieces),
     ):
         for name in names:
-            if (not wanted and not files) or kind == "public" or {kind, name} & {*wanted}:
+            if (not wanted and not files) or kind == "public" or {kind, name.split()[0]} & {*wanted}:
                 yield kind, name
 
 
