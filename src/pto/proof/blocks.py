@@ -10,8 +10,8 @@ from typing import Any
 from ..engine.sanitize.race_access import hazard
 from .context import GlobalAccess, ProofContext
 from .order import elsewhere
-from .terms import Term, Truth, eq, negated, replaced
-from .values import meet
+from .terms import Term, Truth, eq, negated, replaced, symbols
+from .values import changed, meet
 
 
 def across(context: ProofContext) -> None:
@@ -24,10 +24,9 @@ def across(context: ProofContext) -> None:
 
 
 def _compare(context: ProofContext, a: GlobalAccess, b: GlobalAccess) -> None:
-    used = b.place.symbols.union(*(f.symbols for f in b.facts if isinstance(f, Term)))
-    values = elsewhere(b.loops, used, context.block, context.subblock)
+    values = elsewhere(b.loops, symbols((b.place, b.facts)), context.block, context.subblock)
     change: Callable[[Any], Any] = lambda x: replaced(x, values)  # noqa: E731
-    shared = meet(a.place, b.place.changed(change))
+    shared = meet(a.place, changed(b.place, change))
     if shared is False:
         return
     facts: list[Any] = [*a.facts, *map(change, b.facts), shared]

@@ -32,10 +32,6 @@ class Filled:
     age: int = 0
     when: Truth = True  # the condition under which the elements are defined
 
-    @property
-    def key(self) -> str:
-        return f"{self.frame} {self.at} {self.size} {self.storage} {self.age} {self.when}"
-
     def defines(self, other: Filled) -> Truth:
         return both(self.when, self.covers(other))
 
@@ -67,8 +63,8 @@ class Contents:
         self.filled: tuple[Filled, ...] = ()
         #: The condition under which all loads of the current vecscope are defined.
         self.registers: Truth = True
-        #: Tiles that may have been written: by tile and bytes; None for bytes that are not known.
-        self.wrote: dict[tuple[StorageTerm, str], TermPlace | None] = {}
+        #: Tiles that may have been written, with the bytes; None for bytes that are not known.
+        self.wrote: dict[tuple[StorageTerm, TermPlace | None], None] = {}
         #: Names of one buffer -> the name that stands for all of them.
         self.united: dict[StorageTerm, StorageTerm] = {}
 
@@ -80,15 +76,11 @@ class Contents:
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        names = (f"{a} {b}" for a, b in self.united.items())
-        wrote = (f"{storage} {place}" for storage, place in self.wrote)
-        filled = frozenset(f.key for f in self.filled)
-        return filled, frozenset(wrote), frozenset(names), repr(self.registers)
+        return frozenset(self.filled), frozenset(self.wrote), frozenset(self.united.items()), self.registers
 
     def meet(self, other: Contents) -> None:
         """Keep what is known on another path, too."""
-        known = {f.key for f in other.filled}
-        self.filled = tuple(f for f in self.filled if f.key in known)
+        self.filled = tuple(f for f in self.filled if f in other.filled)
         self.wrote |= other.wrote
         self.registers = both(self.registers, other.registers)
         self.united = {a: b for a, b in self.united.items() if other.united.get(a) == b}
@@ -96,25 +88,23 @@ class Contents:
     def aged(self, k: Term, ends: bool, depends: Callable[[object], bool]) -> None:
         """End an iteration with the counter `k`, or the loop itself: the next iteration calls it k - 1."""
         self.registers = False if depends(self.registers) else self.registers
-        found: dict[str, Filled] = {}
+        found: dict[Filled, None] = {}
         for f in self.filled:
-            used = f.place.symbols.union(*map(symbols, (*f.at, *f.size, f.when)))
-            if any(map(depends, used)):
-                if ends or f.age == _KEPT or any(depends(t) for t in used if t != k):
+            moving = [t for t in symbols(f) if depends(t)]
+            if moving:
+                if ends or f.age == _KEPT or moving != [k]:
                     continue
-                f = _changed(f, lambda x: replaced(x, {k: k - 1}))
-            found[f.key] = f
-        self.filled = tuple(found.values())
-        wrote: dict[tuple[StorageTerm, str], TermPlace | None] = {}
-        for (storage, text), place in self.wrote.items():
-            if isinstance(storage.low, Term) and any(map(depends, storage.low.symbols)):
+                f = replace(changed(f, lambda x: replaced(x, {k: k - 1})), age=f.age + 1)
+            found[f] = None
+        self.filled = tuple(found)
+        wrote: dict[tuple[StorageTerm, TermPlace | None], None] = {}
+        for storage, place in self.wrote:
+            if any(map(depends, symbols(storage.low))):
                 storage = storage._replace(low=None)
-            if place is not None and any(map(depends, place.symbols)):
-                text, place = "", None
-            wrote[storage, text] = place
+            wrote[storage, None if any(map(depends, symbols(place))) else place] = None
         self.wrote = wrote
-        self.united = {a: b for a, b in self.united.items() if all(
-            not isinstance(s.low, Term) or not any(map(depends, s.low.symbols)) for s in (a, b))}  # fmt: skip
+        pairs = self.united.items()
+        self.united = {a: b for a, b in pairs if not any(map(depends, symbols((a.low, b.low))))}
 
     def name_of(self, storage: StorageTerm) -> StorageTerm:
         while storage in self.united:
@@ -124,7 +114,7 @@ class Contents:
     def rivals(self, storage: StorageTerm, place: TermPlace) -> Iterator[tuple[StorageTerm, Truth]]:
         """Yield the other tiles that may have written bytes of a place, each with a condition."""
         mine = self.name_of(storage)
-        for (other, _), theirs in self.wrote.items():
+        for other, theirs in self.wrote:
             if self.name_of(other) == mine or other.views(storage) or other.root != storage.root:
                 continue
             condition = True if theirs is None else meet(place, theirs)
@@ -139,11 +129,3 @@ class Contents:
     def twins(self, storage: StorageTerm) -> set[StorageTerm]:
         """Return the tiles that may have been written and have the bytes and the kind of another one."""
         return {self.name_of(other) for other, _ in self.wrote if other.twin_of(storage)}
-
-
-def _changed(f: Filled, change: Callable[[Any], Any]) -> Filled:
-    storage = f.storage._replace(low=change(f.storage.low)) if f.storage is not None else None
-    return replace(
-        f, frame=changed(f.frame, change), place=f.place.changed(change), at=tuple(map(change, f.at)),
-        size=tuple(map(change, f.size)), storage=storage, age=f.age + 1, when=change(f.when),
-    )  # fmt: skip

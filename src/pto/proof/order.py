@@ -19,8 +19,8 @@ from ..isa.machine import LAST_PIPE, LOCATION_OF, PIPES
 from .context import GlobalAccess, ProofContext
 from .findings import EVERY, Reason
 from .state import CountedLoop, Instance, State, TermAccess
-from .terms import Int, Term, Truth, both, either, eq, floordiv, mod, negated, replaced, symbol, truth
-from .values import MEMORY, meet
+from .terms import Int, Term, Truth, both, either, eq, floordiv, mod, negated, replaced, symbol, symbols, truth
+from .values import MEMORY, changed, meet
 
 #: Keys of buffer tokens among the flags of a state.
 _HELD, _FREE = "held", "free"
@@ -123,7 +123,7 @@ class AccessOrder:
                     why = f"the access leaves %{a.place.root.name}"
                     self.context.violated("bounds", op, [*s.here, *a.place.some, leaves], why)
                 facts = tuple(s.anytime)
-                key = (op, self.core.name, s.phase, a.key, frozenset(facts))
+                key = (op, self.core.name, s.phase, a, frozenset(facts))
                 made = GlobalAccess(op, a.place, a.write, a.atomic, facts, s.loops, self.core.name, s.phase)
                 self.context.accesses.setdefault(key, made)
 
@@ -157,7 +157,7 @@ class AccessOrder:
                 period, rest = s.residues[loop.k]
                 fact = eq(mod(loop.k, period), rest)
                 guard = (*guard, fact) if isinstance(fact, Term) else guard
-        ident = f"{id(op)} {[a.key for a in accesses]} {sorted(f.text for f in guard)}"
+        ident = (op, accesses, frozenset(guard))
         ages = (("age", 0),) * len(s.loops)
         s.live.setdefault(pipe, []).append(Instance(op, pipe, accesses, guard, s.loops, ages, ident, event))
 
@@ -178,7 +178,7 @@ class AccessOrder:
         shared: list[Truth] = []
         kinds: dict[str, None] = {}
         for a, b in pairs:
-            place = b.place.changed(change) if values else b.place
+            place = changed(b.place, change) if values else b.place
             condition = meet(a.place, place)
             reads_on = pipe == old.pipe and b.write and not a.write
             if condition is not False and reads_on and a.chain and b.chain:
@@ -274,8 +274,7 @@ def earlier(s: State, old: Instance) -> tuple[dict[Term, Int | Truth], list[Trut
         facts.append(low + step * k < high)  # type: ignore[operator]
         values[loop.k] = k
     if values:
-        used = frozenset[Term]().union(*(a.symbols for a in old.accesses), *(f.symbols for f in old.guard))
-        values |= _other_unknowns(used, values)
+        values |= _other_unknowns(symbols((old.accesses, old.guard)), values)
     return values, facts
 
 

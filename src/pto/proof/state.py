@@ -14,7 +14,7 @@ from typing import Any
 from ..engine.sanitize.clock import Clock, Token
 from ..ir.core import Operation, Value
 from .contents import Contents
-from .terms import Int, Term, Truth, symbols
+from .terms import Int, Term, Truth
 from .values import TermPlace
 
 #: Number of latest iterations of a loop that are distinguished.
@@ -48,14 +48,6 @@ class TermAccess:
     #: accesses all bytes between them.
     chain: tuple[Int, Int, Truth] | None = None
 
-    @property
-    def symbols(self) -> frozenset[Term]:
-        return self.place.symbols.union(*map(symbols, self.chain or ()))
-
-    @property
-    def key(self) -> str:
-        return f"{'W' if self.write else 'R'}{self.atomic} {self.place.key} {self.chain}"
-
 
 @dataclass(frozen=True)
 class Instance:
@@ -65,7 +57,7 @@ class Instance:
     guard: tuple[Term, ...]  # conditions under which the program reaches it
     loops: tuple[CountedLoop, ...]
     ages: tuple[Age, ...]  # per loop
-    ident: str  # operation, accesses and guard
+    ident: tuple[object, ...]  # operation, accesses and guard
     event: int  # its number in the clock
 
     @property
@@ -141,7 +133,7 @@ class State:
             tuple(
                 sorted((flag, *(known(t) for t, _ in found)) for flag, found in self.flags.items() if found)
             ),
-            tuple(key_of(self.env.get(v)) for v in carried),
+            tuple(self.env.get(v) for v in carried),
             tuple(sorted(f.text for f in self.facts)) if facts else (),
         )
 
@@ -168,8 +160,3 @@ def _older(age: Age, ends: bool, alike: bool) -> Age:
     if ends:
         return ("end", n) if how == "age" else ("before", 0)
     return ("age", n + 1) if how == "age" and n < KEPT else ("old", min(n, KEPT) + 1)
-
-
-def key_of(value: Any) -> str:
-    """Return a text that is equal for equal values."""
-    return value.key if hasattr(value, "key") else repr(value)

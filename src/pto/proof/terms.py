@@ -12,6 +12,7 @@ Terms with the same text are equal; the operators `<`, `+`, .. compute terms, `e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from hashlib import sha256
 from math import gcd
 from typing import Any, Union
@@ -24,6 +25,14 @@ Monomial = tuple["Term", ...]
 
 #: Longer texts are replaced by a digest.
 _LONGEST = 1000
+
+
+def _number(compute: Callable[[Any, Any], Any]) -> Callable[[Term, Int], Int]:
+    return lambda a, b: compute(a, b)
+
+
+def _truth(compute: Callable[[Any, Any], Any]) -> Callable[[Term, Int], Truth]:
+    return lambda a, b: compute(a, b)
 
 
 class Term:
@@ -59,36 +68,14 @@ class Term:
     def __bool__(self) -> bool:
         raise TypeError(f"'{self.text}' is neither true nor false")
 
-    def __add__(self, other: Int) -> Int:
-        return _sum(self, other, 1)
-
-    __radd__ = __add__
-
-    def __sub__(self, other: Int) -> Int:
-        return _sum(self, other, -1)
-
-    def __rsub__(self, other: Int) -> Int:
-        return _sum(other, self, -1)
+    __add__ = __radd__ = _number(lambda a, b: _sum(a, b, 1))
+    __sub__, __rsub__ = _number(lambda a, b: _sum(a, b, -1)), _number(lambda a, b: _sum(b, a, -1))
+    __mul__ = __rmul__ = _number(lambda a, b: _product(a, b))
+    __le__, __ge__ = _truth(lambda a, b: at_most_0(a - b)), _truth(lambda a, b: at_most_0(b - a))
+    __lt__, __gt__ = _truth(lambda a, b: at_most_0(a - b + 1)), _truth(lambda a, b: at_most_0(b - a + 1))
 
     def __neg__(self) -> Int:
         return _sum(0, self, -1)
-
-    def __mul__(self, other: Int) -> Int:
-        return _product(self, other)
-
-    __rmul__ = __mul__
-
-    def __le__(self, other: Int) -> Truth:
-        return at_most_0(self - other)
-
-    def __ge__(self, other: Int) -> Truth:
-        return at_most_0(other - self)
-
-    def __lt__(self, other: Int) -> Truth:
-        return at_most_0(self - other + 1)
-
-    def __gt__(self, other: Int) -> Truth:
-        return at_most_0(other - self + 1)
 
 
 def symbol(name: str, low: End = None, high: End = None, scope: object = None) -> Term:
@@ -122,8 +109,12 @@ def high(x: Int) -> End:
     return x.high if isinstance(x, Term) else x
 
 
-def symbols(x: object) -> frozenset[Term]:
-    return x.symbols if isinstance(x, Term) else frozenset()
+def symbols(x: Any) -> frozenset[Term]:
+    """Return the symbols of a term, or of all terms in a tuple or a dataclass."""
+    if isinstance(x, Term):
+        return x.symbols
+    parts = x if isinstance(x, tuple) else [getattr(x, f.name) for f in fields(x)] if is_dataclass(x) else ()
+    return _of(parts)
 
 
 def _of(parts: Iterable[object]) -> frozenset[Term]:

@@ -6,13 +6,13 @@ places share bytes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, NamedTuple
 
 from ..ir.core import Operation, Value
 from ..ir.types import ConvTileType, MemRefType, MultiTileBufType, PtrType, TileBufType, ViewType
 from ..isa import tile as tiles
-from .terms import Int, Term, Truth, both, eq, floordiv, is_int, symbols
+from .terms import Int, Term, Truth, both, eq, floordiv, is_int
 
 #: Types of values that stand for memory.
 MEMORY = (TileBufType, ConvTileType, MultiTileBufType, ViewType, MemRefType, PtrType)
@@ -24,12 +24,8 @@ Change = Callable[[Any], Any]
 class Opaque:
     """A value that the proof does not follow; `op` made it."""
 
-    op: Operation | None
-    why: str
-
-    @property
-    def key(self) -> str:
-        return "?"
+    op: Operation | None = field(compare=False)
+    why: str = field(compare=False)
 
 
 @dataclass(frozen=True)
@@ -41,10 +37,6 @@ class PointerTerm:
     offset: Int
     bits: int
     storage: StorageTerm | None = None
-
-    @property
-    def key(self) -> str:
-        return f"ptr {_name(self.root)} {self.offset!r} {self.bits} {self.storage}"
 
 
 @dataclass(frozen=True)
@@ -62,10 +54,6 @@ class ViewTerm:
     layout: str
     nested: bool
     rising: bool  # no stride is negative
-
-    @property
-    def key(self) -> str:
-        return f"view {self.root.name} {self.base!r} {self.bits} {self.strides} {self.offsets} {self.sizes}"
 
     @property
     def place(self) -> TermPlace:
@@ -128,10 +116,6 @@ class TileTerm:
         return self.type.bits or 8
 
     @property
-    def key(self) -> str:
-        return f"tile {self.ident} {self.root} {self.low!r} {self.pitch} {self.at} {self.shape} {self.valid}"
-
-    @property
     def size(self) -> int:
         return tiles.size_bytes(*self.pitch, self.bits)
 
@@ -176,33 +160,17 @@ class TermPlace:
     bounded: bool = True  # the bytes lie between the ends
     some: tuple[Truth, ...] = ()  # conditions for any byte at all
 
-    def changed(self, change: Change) -> TermPlace:
-        frame = None if self.frame is None else changed(self.frame, change)
-        box = tuple((change(o), change(n)) for o, n in self.box)
-        some = tuple(map(change, self.some))
-        return replace(self, low=change(self.low), high=change(self.high), frame=frame, box=box, some=some)
-
-    @property
-    def symbols(self) -> frozenset[Term]:
-        found = [self.low, self.high, *(x for pair in self.box for x in pair), *self.some]
-        for f in self.frame or ():
-            found += f if isinstance(f, tuple) else [f]
-        return frozenset().union(*map(symbols, found))
-
-    @property
-    def key(self) -> str:
-        return f"{_name(self.root)} {self.low!r} {self.high!r} {self.box} {self.some}"
-
-
-def _name(root: object) -> object:
-    return root.name if isinstance(root, Value) else root
-
 
 def changed(part: Any, change: Change) -> Any:
-    """Return a tuple with other terms in it."""
+    """Return a value with other terms in it."""
+    if isinstance(part, Term):
+        return change(part)
     if isinstance(part, tuple):
-        return tuple(changed(p, change) for p in part)
-    return change(part) if isinstance(part, Term) else part
+        parts = [changed(p, change) for p in part]
+        return type(part)(*parts) if hasattr(part, "_fields") else tuple(parts)
+    if not is_dataclass(part):
+        return part
+    return replace(part, **{f.name: changed(getattr(part, f.name), change) for f in fields(part)})
 
 
 def meet(a: TermPlace, b: TermPlace) -> Truth:

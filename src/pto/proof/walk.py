@@ -24,7 +24,7 @@ from .findings import ACCESSES, CannotFollow, Reason
 from .order import LANES, AccessOrder, ids
 from .rules import TooMany, violations
 from .scalars import NoTerm, compute, is_number
-from .state import CountedLoop, PlainCore, State, TermAccess, key_of
+from .state import CountedLoop, PlainCore, State, TermAccess
 from .terms import NEVER, Term, Truth, as_truth, both, eq, is_integer, is_truth, mod, negated, parts, symbol
 from .terms import high as highest
 from .terms import low as lowest
@@ -79,7 +79,7 @@ class ProofWalk(WalkedCore):
         return states
 
     def shape(self, s: State, carried: Iterable[Value], facts: bool = True) -> tuple[Any, ...]:
-        changing = [key_of(v) for v in s.env.values() if self._changing and isinstance(v, TileTerm)]
+        changing = [v for v in s.env.values() if self._changing and isinstance(v, TileTerm)]
         return (*s.shape(self.core, carried, facts), tuple(changing))
 
     def joined(self, states: list[State]) -> list[State]:
@@ -509,7 +509,7 @@ def _leave(s: State, before: dict[Value, Any], results: dict[Value, Any]) -> Non
 def _same_values(a: State, b: State) -> bool:
     """Return whether all values that both states have are equal."""
     other = b.env
-    return all(v not in other or x is other[v] or key_of(x) == key_of(other[v]) for v, x in a.env.items())
+    return all(v not in other or x is other[v] or x == other[v] for v, x in a.env.items())
 
 
 def _changes_tile(op: Operation) -> bool:

@@ -130,7 +130,7 @@ def written(
             kept.append(replace(f, when=both(f.when, when)))
     contents.filled = (*kept, *([replace(new, when=when)] if new is not None else []))
     if storage is not None:
-        contents.wrote.setdefault((storage, place.key), place)
+        contents.wrote[storage, place] = None
 
 
 def _size_read(row: Row, name: str, x: TileTerm, args: dict[str, Any]) -> Size | None:
