@@ -287,11 +287,18 @@ class _Tasks:
             launches.append(LaunchFacts(values, list(self.facts), blocks, sizes, free))
 
     def elements(self, array: Value) -> Any:
-        """Return the elements of an array that is not a part of another one."""
-        extents = [self.number(d) for d in array.type.shape]  # type: ignore[union-attr]
-        made = array.op.name if array.op is not None else ""
-        whole = made == "create_tensor" or array in self.made.entry.body.args
-        return prod(extents) if whole and None not in extents else None
+        """Return the number of elements from the first to the last one of an array, or of a part of one; None
+        if it is not known."""
+        made = array.op
+        part = made is not None and made.name == "slice"
+        whole: Value = made.args["x"] if made is not None and part else array
+        if (whole.op is None or whole.op.name != "create_tensor") and whole not in self.made.entry.body.args:
+            return None
+        extents = [self.number(d) for d in whole.type.shape]  # type: ignore[union-attr]
+        sizes = [self.number(d) for d in made.args["shape"]] if made is not None and part else extents
+        if None in (*extents, *sizes) or len(sizes) != len(extents):
+            return None
+        return 1 + sum((n - 1) * prod(extents[at + 1 :]) for at, n in enumerate(sizes))
 
 
 def _type(dtype: Any) -> str:
