@@ -20,10 +20,9 @@ from hashlib import sha256
 from pathlib import Path
 from time import monotonic, process_time
 
+import numpy as np
 from tests.proof.mutants import launches_of, missed, mutants
 from tests.sanitize import corpus
-
-import numpy as np
 
 import pto
 from pto.ir.types import PtrType
@@ -74,7 +73,9 @@ class Tally:
         proof = prove(program, **options)  # type: ignore[arg-type]
         self.seconds.append(process_time() - started)
         self.verdicts.append((what, proof.verdict))
-        self.reasons += [d.message.partition(": ")[2][:60] for v in proof.verdicts.values() for d in v.reasons[:1]]
+        self.reasons += [
+            d.message.partition(": ")[2][:60] for v in proof.verdicts.values() for d in v.reasons[:1]
+        ]
         return proof
 
 
@@ -238,7 +239,9 @@ def main() -> int:
     p.add_argument("names", nargs="*", help="kinds of work (planted, example, sampled, mutated) or programs")
     p.add_argument("--mutants", type=int, default=1000, metavar="N", help="most mutants of a program")
     p.add_argument("--part", default="1/1", metavar="K/N", help="the K-th of N parts of the work")
-    p.add_argument("--record", type=Path, metavar="FILE", help="keep results, and go on from those in the file")
+    p.add_argument(
+        "--record", type=Path, metavar="FILE", help="keep results, and go on from those in the file"
+    )
     p.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N")
     p.add_argument("--public", nargs="*", default=[], metavar="FILE", help="programs of other people")
     p.add_argument("--seconds", type=float, default=float("inf"), help="start no more work after this time")

@@ -16,7 +16,7 @@ from pto.proof.context import ProofContext
 from pto.proof.findings import PROPERTIES
 from pto.proof.prove import Proof, prove
 from pto.proof.replay import arguments, is_of, reports
-from pto.proof.terms import Term, value_of
+from pto.symbolic.terms import Term, value_of
 
 _ORDERS = re.compile(r"^\s*pto\.(set_flag|wait_flag|barrier|get_buf|rls_buf|sync\.|set_cross|wait_)")
 _NUMBER = re.compile(r"(arith\.constant )(\d+)( : (?:index|i64|i32))")

@@ -8,9 +8,9 @@ from itertools import combinations_with_replacement
 from typing import Any
 
 from ..engine.sanitize.race_access import hazard
+from ..symbolic.terms import Term, Truth, eq, negated, replaced, symbols
 from .context import GlobalAccess, ProofContext
 from .order import elsewhere
-from .terms import Term, Truth, eq, negated, replaced, symbols
 from .values import changed, meet
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .terms import Int, Term, Truth, both, either, replaced, symbols
+from ..symbolic.terms import Int, Term, Truth, both, either, replaced, symbols
 from .values import StorageTerm, TermPlace, TileTerm, changed, meet
 
 #: Most iterations for which a region is kept.

@@ -12,11 +12,8 @@ from ..ir.facts import SPMD
 from ..ir.types import MemRefType, PtrType, ScalarType, ViewType
 from ..isa.machine import OVERLAPPING_PIPES
 from ..isa.scalars import bounds, width
-from .findings import Candidate, ProofFindings, Reason
-from .scalars import is_number
-from .solver import Model, Solver
-from .state import CountedLoop, State
-from .terms import (
+from ..symbolic.solver import Model, Solver
+from ..symbolic.terms import (
     NEVER,
     Int,
     Term,
@@ -32,6 +29,9 @@ from .terms import (
     symbols,
     truth,
 )
+from .findings import Candidate, ProofFindings, Reason
+from .scalars import is_number
+from .state import CountedLoop, State
 from .values import Opaque, PointerTerm, TermPlace, ViewTerm
 
 #: Limits of parameters, unless assumptions give others.
@@ -298,7 +298,9 @@ def _rises(x: Int, k: Term) -> bool:
     """Return whether a number is a sum of terms that rise with `k`, or do not depend on it."""
     for monomial, n in parts(x)[1].items():
         with_k = [a for a in monomial if k in a.symbols]
-        if with_k and (with_k != [k] or n < 0 or any(low(a) is None or low(a) < 0 for a in monomial)):
+        if with_k and (
+            with_k != [k] or n < 0 or any(e is None or e < 0 for e in map(low, monomial))
+        ):
             return False
     return True
 

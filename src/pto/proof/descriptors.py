@@ -10,10 +10,10 @@ from ..ir.core import Operation, Value
 from ..ir.facts import left_layout
 from ..ir.types import PtrType, TileBufType, ViewType
 from ..isa.machine import LOCATION_OF
+from ..symbolic.terms import Int, Truth, both, either, eq, is_int, is_integer, least, mod
 from .context import WalkedCore
 from .findings import ACCESSES
 from .state import State
-from .terms import Int, Truth, both, either, eq, is_int, is_integer, least, mod
 from .values import Opaque, PointerTerm, StorageTerm, TileTerm, ViewTerm
 
 Handler = Callable[[WalkedCore, Operation, State], None]
@@ -88,7 +88,7 @@ def _castptr(walk: WalkedCore, op: Operation, s: State) -> None:
     if isinstance(pointer, PointerTerm) and bits:
         s.env[op.result] = replace(pointer, bits=bits)
     elif isinstance(type, PtrType) and type.space != "gm" and is_integer(pointer) and bits:
-        s.env[op.result] = PointerTerm(LOCATION_OF[type.space], pointer, bits)
+        s.env[op.result] = PointerTerm(LOCATION_OF[type.space], pointer, bits)  # type: ignore[arg-type]
     else:
         s.env[op.result] = Opaque(op, f"%{op.result.name} is a pointer that is not followed")
 

@@ -14,10 +14,10 @@ from ..ir.core import Operation, Value
 from ..isa import tile as tiles
 from ..isa import view as views
 from ..isa.machine import CHAINING
+from ..symbolic.terms import Int, Truth, both, either, is_int, is_integer, negated
 from .context import WalkedCore
 from .findings import ACCESSES, Reason
 from .state import State
-from .terms import Int, Truth, both, either, is_int, is_integer, negated
 from .values import MEMORY, Opaque, PointerTerm, TermPlace, TileTerm, ViewTerm
 
 Note = tuple[str, tuple[str, ...]]
@@ -227,7 +227,8 @@ def span(
         start, end = 0, walk.profile.capacity[root]
         if pointer.storage is not None and pointer.storage.low is not None:
             start, end = pointer.storage.low, pointer.storage.low + pointer.storage.size
-        claim(either(idle, both(low >= start, low + size <= end)), f"the access leaves its {root} buffer or tile")
+        inside = both(low >= start, low + size <= end)
+        claim(either(idle, inside), f"the access leaves its {root} buffer or its tile")
     return TermPlace(root, low, low + size, some=some)
 
 

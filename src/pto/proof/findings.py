@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..ir.core import Operation
-from .solver import Model
-from .terms import Truth
+from ..symbolic.solver import Model
+from ..symbolic.terms import Truth
 
 #: Property -> the sanitizer that reports violations of it, and the codes of these reports.
 PROPERTIES: dict[str, tuple[str, tuple[str, ...]]] = {

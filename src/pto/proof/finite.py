@@ -15,11 +15,11 @@ from ..engine.sanitize.reports import Reports
 from ..engine.sanitize.undef import Undef
 from ..ir.core import Operation, Value
 from ..ir.types import PtrType, ScalarType
+from ..symbolic.solver import Model
+from ..symbolic.terms import NEVER, Term, symbols, value_of
 from .context import ProofContext
 from .findings import PROPERTIES, Candidate
 from .replay import Counterexample, arguments, is_of, reports
-from .solver import Model
-from .terms import NEVER, Term, symbols, value_of
 
 #: Limits: launches, and elements of an array behind a pointer of unknown extent.
 _MOST = 64

@@ -16,10 +16,24 @@ from ..engine.sanitize.vecscope import barrier_orders
 from ..ir.core import Operation, Value
 from ..ir.facts import in_global, pipe_of, storage_source
 from ..isa.machine import LAST_PIPE, LOCATION_OF, PIPES
+from ..symbolic.terms import (
+    Int,
+    Term,
+    Truth,
+    both,
+    either,
+    eq,
+    floordiv,
+    mod,
+    negated,
+    replaced,
+    symbol,
+    symbols,
+    truth,
+)
 from .context import GlobalAccess, ProofContext
 from .findings import EVERY, Reason
 from .state import CountedLoop, Instance, State, TermAccess
-from .terms import Int, Term, Truth, both, either, eq, floordiv, mod, negated, replaced, symbol, symbols, truth
 from .values import MEMORY, changed, meet
 
 #: Keys of buffer tokens among the flags of a state.

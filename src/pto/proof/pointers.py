@@ -14,13 +14,13 @@ from ..engine.reference.vector.memory import BLOCK, load_mode, pair_mode, store_
 from ..ir.core import Operation, Value
 from ..ir.facts import in_global, pipe_of
 from ..isa.tables.dma import BURST_BITS
-from .context import WalkedCore
+from ..symbolic.terms import Int, both, either, eq, is_integer, mod
 from .contents import Filled
+from .context import WalkedCore
 from .extents import span
 from .findings import ACCESSES
 from .order import AccessOrder
 from .state import State, TermAccess
-from .terms import Int, Truth, both, either, eq, is_integer, mod, negated
 from .values import PointerTerm, TermPlace
 from .writes import defined, written
 
@@ -78,7 +78,8 @@ def _copy(walk: WalkedCore, order: AccessOrder, op: Operation, s: State) -> str:
     if walk.profile.behaviour.aligned_copies:
         on_chip = target if into else source
         claim(eq(mod(on_chip.offset, BLOCK), 0), f"the address is not a multiple of {BLOCK}")
-    loops = [tuple(outer[n : n + 3]) for n in range(0, len(outer), 3)][::-1] + [tuple(inner)]
+    clauses = [tuple(outer[n : n + 3]) for n in range(0, len(outer), 3)]
+    loops = [*clauses[::-1], tuple(inner)]  # outermost first
     some = (length > 0, *(count > 0 for count, _, _ in loops))
     places: list[TermPlace] = []
     for pointer, side in ((source, 1), (target, 2)):
@@ -129,16 +130,21 @@ def _lanes(walk: WalkedCore, order: AccessOrder, op: Operation, s: State) -> str
     order.lane(op, s, access)
     where = _filled(place, at)
     if writes:
-        whole = mode.cols == 1 or (mode.rows, mode.col_step) == (1, 1) and _all_lanes(op)
+        whole = mode.cols == 1 or ((mode.rows, mode.col_step) == (1, 1) and _all_lanes(op))
         written(walk, s, place, at.storage, where if whole else None, s.contents.registers)
     else:
-        s.contents.registers = both(s.contents.registers, defined(walk, op, s, op.get(name).name, where))  # type: ignore[union-attr]
+        when = defined(walk, op, s, op.operands[0].name, where)
+        s.contents.registers = both(s.contents.registers, when)
     for r in op.results:
         s.env[r] = walk.unknown(r, s)
     return ""
 
 
 def _all_lanes(op: Operation) -> bool:
+    """Return whether the mask of a store has all lanes on."""
     mask = op.get("mask")
     made = mask.op if mask is not None else None
-    return mask is None or (made is not None and str(made.attr("pattern")) == "PAT_ALL" and made.name.startswith("pto.pset"))
+    if made is None or made.row is None:
+        return mask is None
+    by_pattern = made.row.algorithm.startswith("mask by pattern") and not made.operands
+    return by_pattern and str(made.attr("pattern")) == "PAT_ALL"

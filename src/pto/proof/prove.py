@@ -17,14 +17,14 @@ from ..ir.assumptions import Assumption, assumptions_of
 from ..ir.core import Module, constant_of
 from ..ir.types import MemRefType, PtrType, ViewType
 from ..shown import Shown
+from ..symbolic.solver import OutOfTime, Solver
+from ..symbolic.terms import Truth, as_truth, is_truth
 from .blocks import across
 from .context import LARGEST, MOST_BLOCKS, MOST_SIZE, LaunchFacts, Parameters, ProofContext
 from .findings import EVERY, PROPERTIES, CannotFollow, ProofFindings, Reason
 from .finite import decide
 from .replay import Counterexample, confirmed
 from .scalars import NoTerm, Scalars
-from .solver import OutOfTime, Solver
-from .terms import Truth, as_truth, is_truth
 from .walk import ProofWalk
 
 PROVED, REFUTED, UNKNOWN = "proved", "refuted", "unknown"
@@ -166,7 +166,11 @@ def _limits(given: Sequence[Assumption]) -> dict[str, tuple[int, int]]:
     found: dict[str, tuple[int, int]] = {}
     for one in given:
         for name, (low, high) in one.limits().items():
-            usual = (1, MOST_BLOCKS) if name == "blocks" else (0, MOST_SIZE if name.endswith(".size") else LARGEST)
+            usual = (
+                (1, MOST_BLOCKS)
+                if name == "blocks"
+                else (0, MOST_SIZE if name.endswith(".size") else LARGEST)
+            )
             a, b = found.get(name, usual)
             low = a if low is None else low if a == usual[0] else max(a, low)
             high = b if high is None else high if b == usual[1] else min(b, high)

@@ -18,10 +18,10 @@ from ..engine.watch import Watcher
 from ..ir.core import Operation
 from ..ir.facts import SPMD
 from ..ir.types import MemRefType, PtrType, ScalarType, ViewType
+from ..symbolic.solver import Model
+from ..symbolic.terms import Int, Term, replaced, symbols, value_of
 from .context import ProofContext
 from .findings import PROPERTIES, Candidate
-from .solver import Model
-from .terms import Int, Term, replaced, symbols, value_of
 
 #: Limits of a replay: bytes of arrays, seconds, steps.
 _MOST_BYTES = 1 << 30

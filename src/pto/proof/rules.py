@@ -15,7 +15,7 @@ from ..ir.core import Operation
 from ..ir.facts import Arg, Args
 from ..isa.profiles import Profile
 from ..isa.rules import Rule, broken
-from .terms import Term, Truth, both, either, eq, floordiv, is_int, mod, negated
+from ..symbolic.terms import Term, Truth, both, either, eq, floordiv, is_int, mod, negated
 from .values import TileTerm, ViewTerm
 
 #: Most evaluations of one rule.

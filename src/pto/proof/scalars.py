@@ -14,8 +14,8 @@ from ..ir.core import Operation
 from ..ir.types import ScalarType
 from ..isa import meaning
 from ..isa.scalars import bounds, deciding, width
-from . import terms
-from .terms import Int, Truth, both, choose, either, eq, floordiv, is_int, negated
+from ..symbolic import terms
+from ..symbolic.terms import Int, Truth, both, choose, either, eq, floordiv, is_int, negated
 
 
 class NoTerm(Exception):

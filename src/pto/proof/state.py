@@ -13,8 +13,8 @@ from typing import Any
 
 from ..engine.sanitize.clock import Clock, Token
 from ..ir.core import Operation, Value
+from ..symbolic.terms import Int, Term, Truth
 from .contents import Contents
-from .terms import Int, Term, Truth
 from .values import TermPlace
 
 #: Number of latest iterations of a loop that are distinguished.

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ..ir.core import Operation, Value
 from ..ir.types import ConvTileType, MemRefType, MultiTileBufType, PtrType, TileBufType, ViewType
 from ..isa import tile as tiles
-from .terms import Int, Term, Truth, both, eq, floordiv, is_int
+from ..symbolic.terms import Int, Term, Truth, both, eq, floordiv, is_int
 
 #: Types of values that stand for memory.
 MEMORY = (TileBufType, ConvTileType, MultiTileBufType, ViewType, MemRefType, PtrType)
@@ -168,7 +168,7 @@ def changed(part: Any, change: Change) -> Any:
     if isinstance(part, tuple):
         parts = [changed(p, change) for p in part]
         return type(part)(*parts) if hasattr(part, "_fields") else tuple(parts)
-    if not is_dataclass(part):
+    if not is_dataclass(part) or isinstance(part, type):
         return part
     return replace(part, **{f.name: changed(getattr(part, f.name), change) for f in fields(part)})
 

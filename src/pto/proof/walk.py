@@ -18,6 +18,22 @@ from ..ir.types import TileBufType
 from ..isa import meaning
 from ..isa.kinds import pipe_of_kind
 from ..isa.machine import EVENT_IDS, SECTIONS, TOKENS
+from ..symbolic.terms import (
+    NEVER,
+    Term,
+    Truth,
+    as_truth,
+    both,
+    eq,
+    is_integer,
+    is_truth,
+    mod,
+    negated,
+    parts,
+    symbol,
+)
+from ..symbolic.terms import high as highest
+from ..symbolic.terms import low as lowest
 from . import descriptors, extents, pointers, writes
 from .context import ProofContext, WalkedCore
 from .findings import ACCESSES, CannotFollow, Reason
@@ -25,9 +41,6 @@ from .order import LANES, AccessOrder, ids
 from .rules import TooMany, violations
 from .scalars import NoTerm, compute, is_number
 from .state import CountedLoop, PlainCore, State, TermAccess
-from .terms import NEVER, Term, Truth, as_truth, both, eq, is_integer, is_truth, mod, negated, parts, symbol
-from .terms import high as highest
-from .terms import low as lowest
 from .values import MEMORY, Opaque, TileTerm
 
 MOST_STATES = 200  # states of a loop

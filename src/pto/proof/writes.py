@@ -14,12 +14,12 @@ from ..ir.facts import in_global
 from ..ir.types import ScalarType
 from ..isa.enums import MASK_PATTERNS
 from ..isa.row import Row
+from ..symbolic.terms import Truth, both, either, floordiv, is_int, least, negated
 from ..verifier.overlap import handed_on
 from .contents import Contents, Filled, Size, region
 from .context import WalkedCore
 from .extents import PLAIN, moved
 from .state import State
-from .terms import Truth, both, either, floordiv, is_int, least, negated
 from .values import MEMORY, StorageTerm, TermPlace, TileTerm, ViewTerm, meet
 
 #: Further algorithms whose undefined operands only make their results undefined.
@@ -113,8 +113,8 @@ def _read_too(walk: WalkedCore, op: Operation, s: State, dst: TileTerm, src: Til
 
 
 def written(
-    walk: WalkedCore, s: State, place: TermPlace, storage: StorageTerm | None, new: Filled | None, when: Truth,
-    undefines: bool = False,
+    walk: WalkedCore, s: State, place: TermPlace, storage: StorageTerm | None, new: Filled | None,
+    when: Truth, undefines: bool = False,
 ) -> None:  # fmt: skip
     """Note a write to a place; `new` are the elements that it certainly writes."""
     contents: Contents = s.contents
@@ -204,7 +204,7 @@ def _sort_reads(kind: str, name: str, x: TileTerm, args: dict[str, Any]) -> Size
 
 def _merged(args: dict[str, Any], dst: object) -> Size | None:
     """Return the elements of the groups of four lists that a merge combines."""
-    length = args.get("blockLen")
+    length: Any = args.get("blockLen")
     if not isinstance(dst, TileTerm) or not is_int(length) or length <= 0 or length % (_RECORD // dst.bits):
         return None
     rows = dst.valid[0]

@@ -19,8 +19,8 @@ from ...isa.scalars import bounds
 from ...proof.context import LARGEST, LaunchFacts, Parameters
 from ...proof.findings import EVERY
 from ...proof.prove import PROVED, REFUTED, UNKNOWN, Proof, parameters_for, prove, together
-from ...proof.solver import Model, Solver
-from ...proof.terms import (
+from ...symbolic.solver import Model, Solver
+from ...symbolic.terms import (
     Term,
     Truth,
     as_truth,

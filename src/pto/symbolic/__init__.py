@@ -1,0 +1,1 @@
+"""Integers and truth values with symbols, and the solver z3."""
