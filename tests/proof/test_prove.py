@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.each import each
-from tests.proof.corpus import ASSUMED, Tally, planted
+from tests.proof.corpus import ASSUMED, LIMITED, Tally, path_of, planted
 from tests.proof.mutants import missed, mutants
 from tests.sampling import some
 from tests.sanitize import corpus
@@ -266,11 +266,78 @@ def test_contents_of_tiles() -> None:
     assert found.counterexample is not None and found.counterexample.launch.values == {"tiles": 2}
 
 
+UNUSED = """!tile = !pto.tile_buf<vec, 16x64xf32>
+!window = !pto.partition_tensor_view<16x64xf32>
+
+func.func @k(%x: !window, %y: !window) attributes {pto.entry} {
+  %t = pto.alloc_tile : !tile
+  %u = pto.alloc_tile : !tile
+  pto.tload ins(%x : !window) outs(%t : !tile)
+  pto.tadd ins(%u, %u : !tile, !tile) outs(%u : !tile)
+  pto.tstore ins(%t : !tile) outs(%y : !window)
+  return
+}
+"""
+
+
+def test_undefined_data_with_and_without_an_effect() -> None:
+    assert prove(pto.parse(UNUSED)).ok
+    found = prove(pto.parse(UNUSED.replace("tstore ins(%t", "tstore ins(%u")))["undef"]
+    assert found.counterexample is not None and found.counterexample.report.code == "PTO-E2203"
+
+
+#: Kernel, its limits, the properties that hold within them, a change that breaks it, and the broken property.
+POINTERS = [
+    ("08_vector_micro", "pppp?p", '    pto.wait_flag["PIPE_MTE2", "PIPE_V", "EVENT_ID0"]\n', "", "flags"),
+    ("08_vector_micro", "pppp?p", "%at_c = arith.constant 65536", "%at_c = arith.constant 65528", "bounds"),
+    ("08_vector_micro", "pppp?p", "%at_c = arith.constant 65536", "%at_c = arith.constant 32800", "pipes"),
+    ("08_vector_micro", "pppp?p", "pto.vlds %ub[%i]", "pto.vlds %ub[%lanes]", ""),
+    ("08_vector_micro", "pppp?p", "to %count step %lanes", "to %count step %one_more", "bounds"),
+    ("micro_softmax", "pppp?p", '        pto.mem_bar "VST_VLD"\n', "", "pipes"),
+    ("micro_softmax", "pppp?p", '  pto.mem_bar "VST_VLD', '  pto.mem_bar "VLD_VST', "pipes"),
+    ("micro_softmax", "pppp?p", "%four = arith.constant 4 : i64", "%four = arith.constant 8 : i64", "bounds"),
+    ("row_sum", "pppp?p", "pto.vsts %total, %us[%r]", "pto.vsts %total, %ux[%r]", ""),
+]
+
+
+@pytest.mark.parametrize("name, known, old, new, prop", POINTERS)
+def test_copies_and_vector_registers(name: str, known: str, old: str, new: str, prop: str) -> None:
+    text = path_of(name).read_text(encoding="utf-8")
+    broken = text.replace(old, new, 1)
+    broken = broken.replace("    %zero =", "    %one_more = arith.constant 65 : index\n    %zero =", 1)
+    assert text != broken
+    if (name, old) in ((POINTERS[0][0], POINTERS[0][2]), (POINTERS[5][0], POINTERS[5][2])):
+        found = verdicts(prove(pto.parse(text), assume=LIMITED[name]))
+        assert all(k in ("?", v) for k, v in zip(known, found, strict=True)), found
+    proof = prove(pto.parse(broken), assume=LIMITED[name])
+    if prop:
+        assert proof[prop].verdict == REFUTED, proof
+    assert not missed(broken, proof, LIMITED[name], count=3)
+
+
+def test_sizes_of_arrays() -> None:
+    """A condition on the size of an array, instead of the size that the proof takes by itself."""
+    text = PARTS.replace("pto.entry}", 'pto.entry, pto.assume = ["y.size >= 1024 * blocks"]}')
+    assert prove(pto.parse(text)).ok
+    kernel = pto.kernel(pto.parse(text))
+    y = np.zeros(2048, np.float32)
+    assert kernel.run(y, 0, 0, blocks=2).ok
+    with pytest.raises(pto.DiagnosticError, match="assumes") as e:
+        kernel.run(y, 0, 0, blocks=3)
+    assert [d.got for d in e.value.diagnostics] == ["y.size = 2048, blocks = 3"]
+    half = prove(pto.parse(text.replace("1024 * blocks", "512 * blocks")))["bounds"]
+    assert half.counterexample is not None and half.counterexample.report.code == "PTO-E2101"
+
+
 @pytest.mark.parametrize("name", some(ASSUMED, 2))
 def test_examples(name: str) -> None:
     proof = prove(str(KERNELS / f"{name}.pto"), assume=ASSUMED[name])
-    # what instructions that sort write is not followed
-    assert verdicts(proof) == ("ppppup" if name == "topk" else "pppppp"), proof
+    assert verdicts(proof) == "pppppp", proof
+    if name == "topk":  # sorts of undefined data
+        text = path_of(name).read_text(encoding="utf-8")
+        for old in ("        pto.tload ins(%px", "        pto.tsort32", "      pto.texpands ins(%lowest"):
+            found = prove(pto.parse(text.replace(old, "//", 1)), assume=ASSUMED[name], properties=("undef",))
+            assert not found.ok, old
     if ASSUMED[name]:  # without its conditions, there are values that break it
         broken = prove(str(KERNELS / f"{name}.pto"), properties=("bounds",))
         assert broken.verdict == REFUTED

@@ -298,9 +298,7 @@ def _rises(x: Int, k: Term) -> bool:
     """Return whether a number is a sum of terms that rise with `k`, or do not depend on it."""
     for monomial, n in parts(x)[1].items():
         with_k = [a for a in monomial if k in a.symbols]
-        if with_k and (
-            with_k != [k] or n < 0 or any(e is None or e < 0 for e in map(low, monomial))
-        ):
+        if with_k and (with_k != [k] or n < 0 or any(e is None or e < 0 for e in map(low, monomial))):
             return False
     return True
 

@@ -17,6 +17,7 @@ from ..ir.core import Operation, Value
 from ..ir.facts import in_global, pipe_of, storage_source
 from ..isa.machine import LAST_PIPE, LOCATION_OF, PIPES
 from ..symbolic.terms import (
+    NEVER,
     Int,
     Term,
     Truth,
@@ -124,6 +125,8 @@ class AccessOrder:
 
     def access(self, op: Operation, s: State, pipe: str, accesses: tuple[TermAccess, ...]) -> None:
         """Issue an instruction: compare it with earlier instructions, and keep it for later ones."""
+        if NEVER in s.facts:  # the run has stopped
+            return
         if pipe == "ALL":  # it begins when all pipes have drained
             s.clock.barrier_all(self.core)
             pipe = LAST_PIPE
@@ -143,7 +146,7 @@ class AccessOrder:
 
     def lane(self, op: Operation, s: State, access: TermAccess) -> None:
         """Compare a load or store of a vecscope with the earlier ones of the other kind."""
-        if self.context.profile.behaviour.late_stores:
+        if self.context.profile.behaviour.late_stores and NEVER not in s.facts:
             self._issue(op, s, LANES[access.write], (access,), [LANES[not access.write]])
 
     def fence(self, s: State, kind: str) -> None:
