@@ -229,6 +229,7 @@ class ProofContext:
         if found is False:
             return False
         if prop not in self.findings.wanted:
+            self.findings.note(Reason(op, why), (prop,))
             return True
         if found is None:
             self.findings.note(Reason(op, f"the solver gave up: {why}"), (prop,))

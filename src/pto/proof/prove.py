@@ -150,6 +150,11 @@ def prove(
     if open_ones:
         for prop, found_by_run in decide(context, open_ones, started + timeout).items():
             verdicts[prop] = Verdict(prop, PROVED if found_by_run is None else REFUTED, [], found_by_run)
+    ordered = "pipes" not in findings.unknown and all(c.prop != "pipes" for c in findings.candidates.values())
+    if not (verdicts["pipes"].ok if "pipes" in verdicts else ordered):
+        reason = Reason(None, "it holds in the order of the program, and races may change the order")
+        for prop in [p for p in ("undef", "overlap") if p in verdicts and verdicts[p].ok]:
+            verdicts[prop] = Verdict(prop, UNKNOWN, [_diagnostic(context, prop, reason)])
     return Proof(
         found.name, verdicts, _assumptions_text(context, given), monotonic() - started, solver.questions,
         context.states, context,
