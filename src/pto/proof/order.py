@@ -12,7 +12,7 @@ from typing import Any
 from ..engine.sanitize.clock import agent_pipe, knows, learn_of
 from ..engine.sanitize.race import CHAINED
 from ..engine.sanitize.race_access import hazard
-from ..engine.sanitize.vecscope import barrier_orders
+from ..engine.sanitize.vecscope import orders
 from ..ir.core import Operation, Value
 from ..ir.facts import in_global, pipe_of, storage_source
 from ..isa.machine import LAST_PIPE, LOCATION_OF, PIPES
@@ -151,7 +151,7 @@ class AccessOrder:
 
     def fence(self, s: State, kind: str) -> None:
         """Order loads and stores of a vecscope."""
-        for first, second in barrier_orders(kind):
+        for first, second in orders(kind):
             if first in LANES and second in LANES:
                 s.clock.acquire(self.core, second, s.clock.release(self.core, first))
 
