@@ -9,7 +9,7 @@ import pytest
 from tests.each import together
 
 import pto
-from pto.engine.sanitize.vecscope import _orders
+from pto.engine.sanitize.vecscope import orders
 
 ROWS = ("vecscope", "strict_vecscope", "mem_bar")
 
@@ -302,6 +302,6 @@ def test_pointers_that_share_bytes_are_told_so_before_any_barrier() -> None:
 def test_kinds_are_those_of_the_table() -> None:
     row = pto.isa.row("mem_bar")
     assert row is not None and set(row.attrs[0].domain) == set(KINDS)
-    assert _orders("VV_ALL") == [("VLD", "VLD"), ("VLD", "VST"), ("VST", "VLD"), ("VST", "VST")]
-    assert _orders("SV_ALL") == [("LD", "VLD"), ("LD", "VST"), ("ST", "VLD"), ("ST", "VST")]
-    assert _orders("ST_VLD") == [("ST", "VLD")]
+    assert orders("VV_ALL") == [("VLD", "VLD"), ("VLD", "VST"), ("VST", "VLD"), ("VST", "VST")]
+    assert orders("SV_ALL") == [("LD", "VLD"), ("LD", "VST"), ("ST", "VLD"), ("ST", "VST")]
+    assert orders("ST_VLD") == [("ST", "VLD")]
