@@ -96,7 +96,7 @@ def decide(context: ProofContext, wanted: list[str], deadline: float) -> dict[st
     started = monotonic()
     for n, model in enumerate(every):
         launch = arguments(context, model, _ELEMENTS)
-        late = n > 0 and monotonic() + (monotonic() - started) / n * (len(every) - n) > deadline
+        late = monotonic() + (monotonic() - started) / max(1, n) * (len(every) - n) > deadline
         if launch is None or late:
             return {p: c for p, c in found.items() if c is not None}
         for sanitizer in {PROPERTIES[p][0] for p in wanted}:

@@ -116,6 +116,9 @@ def confirmed(
         if free and not free.isdisjoint(frozenset().union(*map(symbols, c.facts))):
             tried.append(f"{c.why}: perhaps for some number that the caller computes")
             continue
+        if monotonic() > context.solver.deadline:
+            tried.append(f"{c.why}: no time is left for a run")
+            continue
         launch = arguments(context, c.model)
         if launch is None:
             tried.append(f"{c.why}: its arrays are too large for a run")
@@ -137,7 +140,7 @@ def reports(
     watchers: Sequence[Watcher] = (),
 ) -> list[Diagnostic]:  # fmt: skip
     """Return the errors of a launch under one sanitizer, because several hide reports of each other."""
-    left = max(1.0, min(_SECONDS, context.solver.deadline - monotonic()))
+    left = max(0.1, min(_SECONDS, context.solver.deadline - monotonic()))
     try:
         result = context.kernel.run(
             *launch.args, blocks=launch.blocks, subblocks=launch.subblocks, sanitize=sanitizer, schedule=seed,
