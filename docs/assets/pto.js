@@ -25,7 +25,8 @@ function score([, title, kind, names, text], query, typed) {
   const code = kind === "diagnostic" ? 1 : 0; // whose titles have the words of everything
   if (words.every(w => begins(head, w))) return 300 - 170 * code + rank + words.length / (head.length + 1);
   const all = `${head} ${lower.join(" ")} ${text.toLowerCase()}`;
-  if (!words.every(w => all.includes(w))) return 0;
+  if (!words.every(w => all.includes(w))) // "tmatmul element types": a page that one of the words names
+    return lower.some(n => words.includes(n)) ? 50 + 30 * rank + 15 * words.filter(w => all.includes(w)).length / words.length : 0;
   const titled = words.filter(w => begins(head, w)).length;
   const whole = words.filter(w => begins(all, w)).length / words.length;
   const brief = 10 / Math.log2(8 + text.length);

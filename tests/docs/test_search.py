@@ -77,6 +77,7 @@ def test_a_name_finds_its_own_entry_first(index: list[list[Any]]) -> None:
         ("row_max", "language-operators.html#pl.row_max"),
         ("pl.PadValue.zero", "language-operators.html#pl.PadValue"),
         ("bf16", "text-forms.html#type-bf16"),
+        ("tmatmul element types", "isa/tmatmul.html"),
         ("PTO_CACHE_DIR", "options.html#PTO_CACHE_DIR"),
         ("pto debug", "tools.html#pto-debug"),
         ("valid regions", "python-language.html#valid-regions"),
