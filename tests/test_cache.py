@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -81,6 +82,17 @@ def test_what_is_damaged_is_built_again(folder: Path, file: str, how: object) ->
     again = cache.built("d" * 64, "kernel", build)
     assert not again.cached and build.times == 2 and Path(again.path).read_bytes() == b"content"
     assert cache.built("d" * 64, "kernel", build).cached
+
+
+def test_a_build_may_build_an_entry_of_another_kind(folder: Path) -> None:
+    def build(work: Path) -> Built:
+        cache.built("b" * 63 + "c", "headers", Builder())
+        return Builder()(work)
+
+    thread = threading.Thread(target=cache.built, args=("b" * 64, "kernel", build), daemon=True)
+    thread.start()
+    thread.join(60)
+    assert len(cache.entries()) == 2
 
 
 def test_files_that_are_found_out_about_belong_to_the_key(folder: Path, tmp_path: Path) -> None:

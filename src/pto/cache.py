@@ -323,7 +323,8 @@ def built(name: str, kind: str, build: Callable[[Path], Built], files: Files | N
     def here(where: Path) -> Built:
         if found := stored(name, files, where):
             return found
-        with lock(where, name):
+        # A kernel builds its precompiled headers: locks of another kind, else it could wait for itself.
+        with lock(where, f"{kind}-{name[:3]}"):
             if found := stored(name, files, where):  # another process has built it
                 return found
             import tempfile  # this import takes longer than a search of the cache
@@ -378,13 +379,13 @@ def _unlike_others() -> str:
 
 @contextlib.contextmanager
 def lock(where: Path, name: str) -> Iterator[None]:
-    """Lock a key, over threads and processes, so that only one of them builds it at a time."""
+    """Take a lock, over threads and processes. Two keys of one kind rarely share a lock."""
     locks = where / _LOCKS
     locks.mkdir(mode=0o700, exist_ok=True)
     # Earlier versions let other users enter the folder, and a user who can open a lock file can hold it.
     if locks.stat().st_mode & 0o077:
         locks.chmod(0o700)
-    with open(locks / name[:3], "wb") as held:  # two keys rarely share a lock
+    with open(locks / name, "wb") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         yield
 
