@@ -64,8 +64,8 @@ inline void TCOLEXPAND_IMPL(Arguments&... arguments) {
 }  // namespace pto
 
 // PTO_CPU_LEAN excludes the host calls and their headers, most of the text to compile: kernels need none.
-#ifndef PTO_CPU_LEAN
-#include <utility>  // user code relies on it
+#if !defined(PTO_CPU_LEAN) && !defined(PTO_CPU_VERIFIED)
+#include <utility>  // user code relies on it, emitted code does not
 #endif
 #if defined(__CPU_SIM) && !defined(PTO_CPU_LEAN)
 #include "pto/common/cpu_stub.hpp"

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstring>
-#include <utility>
 
 #include "pto/core/check.hpp"
 #include "pto/core/dtypes.hpp"
@@ -16,6 +15,12 @@
 namespace pto {
 
 namespace detail {
+
+/// std::as_const without <utility>, which takes longer to compile than this file.
+template <class T>
+constexpr const T& as_const(T& x) {
+  return x;
+}
 
 enum class Form : uint8_t { ND, DN, NZ, ZN, ZZ, NN };
 
@@ -339,7 +344,7 @@ struct Tile : detail::TileSize<Element_, Rows_, Cols_>,
                   "[PTO][SA-0230] SetValue: only Vec tiles are reached by the scalar unit");
     PTO_CHECK(at < Numel, "M001", "SetValue: element %u of a tile of %d", at, Numel);
     check_near(at);
-    detail::put_element(std::as_const(*this).data(), at, value);
+    detail::put_element(detail::as_const(*this).data(), at, value);
   }
   PTO_INST DType GetValue(uint32_t at) const {
     PTO_TRACE("tgetval src offset:", PTO_SAYS(), *this, at);
@@ -365,7 +370,7 @@ struct Tile : detail::TileSize<Element_, Rows_, Cols_>,
   }
   PTO_INST void SetElement(int64_t r, int64_t c, DType value) {
     PTO_TRACE("tsetval dst offset val:", PTO_SAYS(), *this, offset(r, c), value);
-    detail::put_element(std::as_const(*this).data(), offset(r, c), value);
+    detail::put_element(detail::as_const(*this).data(), offset(r, c), value);
   }
   PTO_INST void AddToElement(int64_t r, int64_t c, DType value) {
     SetElement(r, c, static_cast<DType>(GetElement(r, c) + value));

@@ -235,7 +235,7 @@ namespace detail {
 
 template <class Fp>
 inline void quantisation_vector(Fp& fp) {
-  core().fpc = std::as_const(fp).data();
+  core().fpc = detail::as_const(fp).data();
 }
 
 }  // namespace detail

@@ -57,7 +57,7 @@ template <MaskPattern Pattern, class Dst, class Src>
 inline void gather_columns(Dst& dst, const Src& src) {
   using T = typename Dst::DType;
   const Lines<Src> in(src);
-  T* to = std::as_const(dst).data();
+  T* to = detail::as_const(dst).data();
   const auto rows = static_cast<ptrdiff_t>(src.GetValidRow()),
              cols = static_cast<ptrdiff_t>(src.GetValidCol());
   const ptrdiff_t each = selected(Pattern, cols);
@@ -111,7 +111,7 @@ inline void gather_matches(Dst& dst, const Src& src, Limit limit, Count& count, 
       if (found < dst.Cols) out.set(r, found, static_cast<Number>(offset + r * src.Cols + c));
       ++found;
     }
-    put_element(std::as_const(count).data(), static_cast<size_t>(r),
+    put_element(detail::as_const(count).data(), static_cast<size_t>(r),
                 static_cast<typename Count::DType>(found));
   }
 }
@@ -151,7 +151,7 @@ inline void scatter(Dst& dst, const Src& src, const Idx& indexes) {
   clear_for_scatter(dst);
   const Lines<Src> in(src);
   const Lines<Idx> where(indexes);
-  typename Dst::DType* to = std::as_const(dst).data();
+  typename Dst::DType* to = detail::as_const(dst).data();
   const auto rows = static_cast<ptrdiff_t>(indexes.GetValidRow()),
              cols = static_cast<ptrdiff_t>(indexes.GetValidCol());
   for (ptrdiff_t r = 0; r < rows; ++r) {
@@ -363,7 +363,7 @@ PTO_INST RecordEvent TGATHER(Dst& dst, Src& src0, Limit& k_value, Count& cdst, [
   PTO_TRACE("tgather dst src kTile cdst tmp offset: cmpMode", PTO_SAYS(cmpMode), dst, src0, k_value, cdst,
             tmp, offset);
   const auto limit = [&](ptrdiff_t r) {
-    return detail::element_at(std::as_const(k_value).data(), static_cast<size_t>(r));
+    return detail::element_at(detail::as_const(k_value).data(), static_cast<size_t>(r));
   };
   detail::gather_matches<cmpMode>(dst, src0, limit, cdst, offset);
   return {};

@@ -31,7 +31,7 @@ inline void copy_element(To& to, ptrdiff_t at, const From& from, ptrdiff_t of) {
   if (at < 0 || of < 0 || at >= count_of(to) || of >= count_of(from)) [[unlikely]]
     fail("[PTO-E2101] the sizes of a convolution tile lead outside the other tile");
   const auto found = element_at<typename From::DType>(from.data(), static_cast<size_t>(of));
-  put_element<T>(std::as_const(to).data(), static_cast<size_t>(at), __builtin_bit_cast(T, found));
+  put_element<T>(detail::as_const(to).data(), static_cast<size_t>(at), __builtin_bit_cast(T, found));
 }
 
 /// Fill dst with elements (k, n) of a FRACTAL_Z tile, an array of blocks [k / C0, n / 16, 16, C0]; the window

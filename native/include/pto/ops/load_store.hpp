@@ -216,7 +216,7 @@ inline void prefetch(TileT& dst, Global& src) {
   using T = typename TileT::DType;
   const ptrdiff_t rows = dst.GetValidRow(), cols = dst.GetValidCol();
   const auto* from = src.data();
-  T* to = std::as_const(dst).data();
+  T* to = detail::as_const(dst).data();
   if (rows > 0 && cols > 0)
     touch_elements("TPREFETCH", from, bits_of<T>, 0, (rows - 1) * dst.Cols + cols - 1, Use::read);
   for (ptrdiff_t r = 0; r < rows; ++r) {

@@ -121,7 +121,7 @@ inline void insertion(Dst& dst, Src& src, Fp& fp, ptrdiff_t row, ptrdiff_t col) 
 /// Alias a tile to the storage of another tile, from byte `bytes` on.
 template <class Dst, class Src>
 inline void alias(Dst& dst, Src& src, size_t bytes) {
-  const char* data = reinterpret_cast<const char*>(std::as_const(src).data()) + bytes;
+  const char* data = reinterpret_cast<const char*>(detail::as_const(src).data()) + bytes;
   bind(dst, data);
   constexpr int space = static_cast<int>(Dst::Loc);
   Core& me = core();
@@ -192,7 +192,7 @@ template <int GroupAxis, class Dst, class Src>
 inline void box_scales(Dst& dst, Src& src) {
   const auto from = place(src);
   const ptrdiff_t rows = src.GetValidRow(), cols = src.GetValidCol();
-  char* to = reinterpret_cast<char*>(std::as_const(dst).data());
+  char* to = reinterpret_cast<char*>(detail::as_const(dst).data());
   for (ptrdiff_t r = 0; r < rows; ++r) {
     for (ptrdiff_t c = 0; c < cols; ++c) {
       const ptrdiff_t at = GroupAxis == 1 ? ((r / 16 * (src.Cols / 2) + c / 2) * 16 + r % 16) * 2 + c % 2
@@ -329,7 +329,7 @@ PTO_INST RecordEvent TGET_SCALE_ADDR(Dst& dst, Src& src, Events&... events) {
   (void)dst, (void)src;
 #else
   const char* base = detail::core().space[static_cast<int>(Src::Loc)];
-  const size_t at = static_cast<size_t>(reinterpret_cast<const char*>(std::as_const(src).data()) - base);
+  const size_t at = static_cast<size_t>(reinterpret_cast<const char*>(detail::as_const(src).data()) - base);
   detail::bind(dst, detail::on_chip(Dst::Loc, at / 16));
 #endif
   return {};

@@ -154,7 +154,7 @@ inline constexpr ptrdiff_t kGroup = 32;
 
 template <class Scheme, class Dst>
 inline void clear_packed(Dst& dst) {  // tiles of 4-bit elements are cleared first
-  if constexpr (!Scheme::is_fp8) std::memset(std::as_const(dst).data(), 0, dst.GetSizeInBytes());
+  if constexpr (!Scheme::is_fp8) std::memset(detail::as_const(dst).data(), 0, dst.GetSizeInBytes());
 }
 
 template <class Scheme, bool Nv, class Dst, class Src, class Exp, class Max, class Scaling, class ExpZz>

@@ -7,7 +7,6 @@
 #ifndef PTO_CPU_OPEN
 #define PTO_CPU_OPEN
 #endif
-#include <cmath>
 
 #include "pto/pto-inst.hpp"
 
