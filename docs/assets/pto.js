@@ -5,26 +5,39 @@
 
 const KINDS = ["instruction", "diagnostic", "operator", "option", "command", "variable", "name", "enumeration", "type", "page", "section"];
 
+const LOWERED = new WeakMap();
+const spaced = text => text.replace(/[^a-z0-9]+/g, " ").trim();
+
 /** Return true if a word of a text, or of a name such as row_max, begins with w. */
 function begins(text, w) {
-  const words = of => of.replace(/[^a-z0-9]+/g, " ").trim();
-  return words(w) ? ` ${words(text)}`.includes(` ${words(w)}`) : text.includes(w);
+  const part = /[a-z0-9]+/.exec(w);
+  return part ? text.includes(part[0]) && ` ${spaced(text)}`.includes(` ${spaced(w)}`) : text.includes(w);
+}
+
+/** Return the names, the title and all text of a record in lower case. */
+function lowered(record) {
+  let found = LOWERED.get(record);
+  if (!found) {
+    const [, title, , names, text] = record;
+    const [lower, head] = [names.map(n => n.toLowerCase()), title.toLowerCase()];
+    found = [lower, head, `${head} ${lower.join(" ")} ${text.toLowerCase()}`];
+    LOWERED.set(record, found);
+  }
+  return found;
 }
 
 /** Return the score of a record for a query: its own name first, then titles, then text; 0 without a match. */
-function score([, title, kind, names, text], query, typed) {
+function score(record, query, typed, words) {
+  const [, , kind, names, text] = record;
+  const [lower, head, all] = lowered(record);
   const rank = (KINDS.length - KINDS.indexOf(kind)) / KINDS.length;
-  const words = query.split(/\s+/);
-  const lower = names.map(n => n.toLowerCase());
   if (names.includes(typed)) return 1100 + rank - names.indexOf(typed) / 100;
   if (lower.includes(query)) return 1000 + rank - lower.indexOf(query) / 100;
   const start = lower.filter(n => n.startsWith(query)).map(n => query.length / n.length);
   if (start.length) return 500 + 100 * Math.max(...start) + rank;
   if (lower.some(n => begins(n, query))) return 400 + rank;
-  const head = title.toLowerCase();
   const code = kind === "diagnostic" ? 1 : 0; // whose titles have the words of everything
   if (words.every(w => begins(head, w))) return 300 - 170 * code + rank + words.length / (head.length + 1);
-  const all = `${head} ${lower.join(" ")} ${text.toLowerCase()}`;
   if (!words.every(w => all.includes(w))) // "tmatmul element types": a page that one of the words names
     return lower.some(n => words.includes(n)) ? 50 + 30 * rank + 15 * words.filter(w => all.includes(w)).length / words.length : 0;
   const titled = words.filter(w => begins(head, w)).length;
@@ -38,7 +51,8 @@ function find(index, text, limit = 12) {
   const typed = text.trim().replace(/\s+/g, " ");
   const query = typed.toLowerCase();
   if (!query) return [];
-  const scored = index.map(record => [score(record, query, typed), record]).filter(([points]) => points > 0);
+  const words = query.split(" ");
+  const scored = index.map(record => [score(record, query, typed, words), record]).filter(([points]) => points > 0);
   scored.sort((a, b) => b[0] - a[0]);
   return scored.slice(0, limit).map(([, record]) => record);
 }

@@ -23,11 +23,6 @@ def reference() -> ModuleType:
     return importlib.import_module("reference")
 
 
-@pytest.fixture(scope="module")
-def generate() -> ModuleType:
-    return importlib.import_module("generate")
-
-
 def test_every_operator_has_an_example(reference: ModuleType) -> None:
     entries = [e for family in reference.catalogue.families().values() for e in family]
     assert len(entries) == len({id(op) for op in OPERATORS.values()})

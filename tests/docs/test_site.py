@@ -2,41 +2,21 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
-from pathlib import Path
 from types import ModuleType
 
 import pytest
+from tests.docs.conftest import DOCS
+from tests.made import ROOT
 from tests.sampling import some
 
 import pto
 from pto import isa
 from pto.isa.errors import CATALOGUE
 
-ROOT = Path(__file__).parents[2]
-DOCS = ROOT / "docs"
-
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.*?)(?: \{#([\w-]+)\})?$", re.MULTILINE)
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
-
-
-@pytest.fixture(scope="module")
-def generate() -> ModuleType:
-    sys.path.insert(0, str(DOCS))  # it has neighbours
-    spec = importlib.util.spec_from_file_location("generate", DOCS / "generate.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["generate"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope="module")
-def generated(generate: ModuleType) -> dict[str, str]:
-    return generate.pages()
 
 
 @pytest.fixture(scope="module")
