@@ -23,7 +23,7 @@ KNOBS: dict[str, Knob] = {
         Knob("PTO_COLOR", "auto", "color of diagnostics", ("auto", "always", "never")),
         Knob("NO_COLOR", "", "any value switches color off"),
         Knob("PTO_CXX", "", "C++ compiler, with options (default: g++, clang++, c++)"),
-        Knob("PTO_CXXFLAGS", "", "options of the C++ compiler for kernels, after ours: -g, -O0, -DNAME"),
+        Knob("PTO_CXXFLAGS", "", "options for C++ kernels and orchestrations, after ours: -g, -O0, -DNAME"),
         Knob(
             "PTO_NATIVE_COMPILE",
             "auto",

@@ -22,7 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .. import cache
+from .. import cache, knobs
 from ..cache import Built
 from ..diag import Diagnostic, DiagnosticError, did_you_mean
 from ..engine.cpp import compiler, launcher, precompiled
@@ -221,7 +221,7 @@ class _LibraryPlan(cache.Files):
             if not self.body and (job.form == CHIP or kinds(text, os.path.dirname(self.source))):
                 self.guards = [_GUARDS[job.core_type]]
         else:
-            self.flags = [*_ORCHESTRATION]
+            self.flags = [*_ORCHESTRATION, *knobs.get("PTO_CXXFLAGS").split()]
             self.form = job.form or form_of(self.source)
             if self.form == CHIP:
                 if job.entry != ENTRY:  # the usual name is that of the entry for the runtime
