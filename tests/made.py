@@ -18,7 +18,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -64,6 +64,14 @@ def held(kind: str, key: str) -> Iterator[Path]:
     with open(folder(kind, "held") / f"{key[:16]}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield folder(kind, key)
+
+
+def written(texts: Mapping[str, str]) -> Path:
+    """Return a folder with these files, the same in every run, for tests that only read it."""
+    key = digest(*(part for item in texts.items() for part in item))
+    for name, text in texts.items():
+        made_once("written", key, name, lambda part, text=text: part.write_text(text))
+    return folder("written", key)
 
 
 def made_once(kind: str, key: str, name: str, make: Callable[[Path], object]) -> Path:

@@ -83,11 +83,11 @@ def test_what_cannot_be_fixed_is_told(tmp_path: Path, capsys: pytest.CaptureFixt
     assert f"{place}:2:3: error[PTO-E0108]" in said.err and "errors are left" in said.out
 
 
-def test_lines_of_other_files_are_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lines_of_other_files_are_left_alone(kept_place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The race stands in a file that the kernel includes; `line 16` is one of that file."""
     head, _, body = (EXAMPLES / "17_race.cpp").read_text().partition("__global__ AICORE void exp_race")
-    (tmp_path / "steps.h").write_text(f"{head}inline AICORE void steps{body}")
-    place = tmp_path / "k.cpp"
+    (kept_place / "steps.h").write_text(f"{head}inline AICORE void steps{body}")
+    place = kept_place / "k.cpp"
     kernel = "__global__ AICORE void k(__gm__ float* a, __gm__ float* c) { steps(a, c); }\n"
     place.write_text('#include "steps.h"\n' + "// a line\n" * 60 + kernel)
     before = place.read_text()

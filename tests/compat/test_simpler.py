@@ -111,19 +111,19 @@ def test_a_chip(simpler: Any) -> None:
     ids=["L2TaskArgs", "ChipStorageTaskArgs"],
 )
 def test_a_chip_by_earlier_names(
-    simpler: Any, names: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    simpler: Any, names: dict[str, str], kept_place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sources from before ChipTensor: `Tensor` has `buffer.addr` and `start_offset`."""
-    shutil.copytree(HERE, tmp_path / "chips")
-    for path in (tmp_path / "chips").rglob("*.cpp"):
+    shutil.copytree(HERE, kept_place / "chips", dirs_exist_ok=True)
+    for path in (kept_place / "chips").rglob("*.cpp"):
         text = path.read_text(encoding="utf-8").replace("ChipTensor", "Tensor")
         for name, earlier in names.items():
             text = text.replace(name, earlier)
         if "ChipStorageTaskArgs" in text:
             text = re.sub(r"given\.tensor\(\d\)", r"from_tensor_arg(\g<0>)", text)
         path.write_text(text, encoding="utf-8")
-    assert form_of(str(tmp_path / "chips" / "graph.cpp")) == CHIP
-    monkeypatch.setattr(sys.modules[__name__], "HERE", tmp_path / "chips")
+    assert form_of(str(kept_place / "chips" / "graph.cpp")) == CHIP
+    monkeypatch.setattr(sys.modules[__name__], "HERE", kept_place / "chips")
     test_a_chip(simpler)
 
 
@@ -160,17 +160,17 @@ def test_levels_of_messages(simpler: Any) -> None:
     logs.configure_logging(before)
 
 
-def test_kernels_under_watch(simpler: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernels_under_watch(simpler: Any, kept_place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`pto python --sanitize all`: C++ kernels are checked, too; some of them must be inlined."""
-    shutil.copytree(HERE, tmp_path / "chips")
-    path = tmp_path / "chips" / "kernels" / "add.cpp"
+    shutil.copytree(HERE, kept_place / "chips", dirs_exist_ok=True)
+    path = kept_place / "chips" / "kernels" / "add.cpp"
     text = path.read_text(encoding="utf-8")
     inlined = text.replace(
         'extern "C" __aicore__ void', 'extern "C" __aicore__ __attribute__((always_inline)) void'
     )
     flag = "  wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);\n"
     assert inlined != text and flag in text
-    monkeypatch.setattr(sys.modules[__name__], "HERE", tmp_path / "chips")
+    monkeypatch.setattr(sys.modules[__name__], "HERE", kept_place / "chips")
     path.write_text(inlined, encoding="utf-8")
     run(simpler, 0, "all")
     path.write_text(inlined.replace(flag, "\n"), encoding="utf-8")

@@ -79,13 +79,14 @@ SESSIONS["fault"] = ("debug loop.pto -- @small.npy 3", ["continue", "print %p", 
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(kept_place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the folder of the sessions: examples, and arrays."""
     for name in ("examples", "tests"):
-        (tmp_path / name).symlink_to(ROOT / name)
-    (tmp_path / "loop.pto").write_text(LOOP)
+        (kept_place / name).unlink(missing_ok=True)
+        (kept_place / name).symlink_to(ROOT / name)
+    (kept_place / "loop.pto").write_text(LOOP)
     correct = (ROOT / "tests/debug/add.cpp").read_text()
-    (tmp_path / "race.cpp").write_text(correct.replace("  wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);\n", ""))
+    (kept_place / "race.cpp").write_text(correct.replace("  wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);\n", ""))
     a = np.arange(64 * 128, dtype=np.float32).reshape(64, 128)
     half = (np.arange(64 * 64) % 5).reshape(64, 64).astype(np.float16)
     arrays: dict[str, Any] = {
@@ -95,9 +96,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "small": np.zeros((2, 10), np.float32),
     }  # fmt: skip
     for name, array in arrays.items():
-        np.save(tmp_path / f"{name}.npy", np.ascontiguousarray(array))
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+        np.save(kept_place / f"{name}.npy", np.ascontiguousarray(array))
+    monkeypatch.chdir(kept_place)
+    return kept_place
 
 
 def split(text: str) -> list[str]:

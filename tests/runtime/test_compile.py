@@ -316,7 +316,7 @@ def test_make_rules_are_read_as_compilers_write_them() -> None:
     assert _listed("x: a.h \\\n  b\\ c.h d$$e.h \\\n f\\#g.h\n") == ["a.h", "b c.h", "d$e.h", "f#g.h"]
 
 
-def test_a_kernel_may_use_what_comes_with_the_simulator(write: Write, own_cache: Path) -> None:
+def test_a_kernel_may_use_what_comes_with_the_simulator(write: Write) -> None:
     """Most kernels are compiled without the host calls of the simulator; one that uses them, with them."""
     text = """\
 #include <cstdint>

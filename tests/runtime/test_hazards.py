@@ -37,10 +37,10 @@ def compute_golden(tensors, params): pass
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> str:
+def folder(kept_place: Path) -> str:
     for name, text in (("graph.cpp", ORCHESTRATION), ("kernel_config.py", CONFIG), ("golden.py", GOLDEN)):
-        (tmp_path / name).write_text(text)
-    return str(tmp_path)
+        (kept_place / name).write_text(text)
+    return str(kept_place)
 
 
 def test_e2611_a_reader_and_a_later_writer(folder: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests import made
 from tests.sampling import some
 
 from pto import _runtime, cache, knobs
@@ -132,11 +133,8 @@ EXPECTED = {
 }
 
 
-def compile_one(
-    folder: Path, name: str, text: str, core: str = "", variant: str = "", entry: str = ""
-) -> str:
-    source = folder / f"{name}.cpp"
-    source.write_text(text)
+def compile_one(name: str, text: str, core: str = "", variant: str = "", entry: str = "") -> str:
+    source = made.written({f"{name}.cpp": text}) / f"{name}.cpp"
     (library,) = compile_all(
         [Job(name, str(source), core, runtime=variant or "host_build_graph", entry=entry)]
     )
@@ -144,19 +142,18 @@ def compile_one(
 
 
 @pytest.fixture(scope="module")
-def step(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return compile_one(tmp_path_factory.mktemp("step"), "step", KERNEL, "aiv")
+def step() -> str:
+    return compile_one("step", KERNEL, "aiv")
 
 
 @pytest.fixture(scope="module")
-def orchestrations(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
+def orchestrations() -> Callable[[str], str]:
     """The library of each variant, built once."""
-    folder = tmp_path_factory.mktemp("orchestrations")
 
     @cached
     def library(variant: str) -> str:
         text, entry = VARIANTS[variant]
-        return compile_one(folder, variant, text, variant=variant, entry=entry)
+        return compile_one(variant, text, variant=variant, entry=entry)
 
     return library
 
@@ -221,15 +218,15 @@ def test_orchestrations_that_fault(
 
 
 @pytest.mark.parametrize("variant", some(VARIANTS, 3))
-def test_libraries_that_cannot_be_loaded(variant: str, step: str, tmp_path: Path) -> None:
+def test_libraries_that_cannot_be_loaded(variant: str, step: str) -> None:
     """An undefined name: the compiler accepts it, the loader does not."""
     text, entry = VARIANTS[variant]
     missing = 'extern "C" int nobody_has_this();\n' + text.replace("i < 30", "i < nobody_has_this()")
-    bad = compile_one(tmp_path, "orchestration", missing, variant=variant, entry=entry)
+    bad = compile_one("orchestration", missing, variant=variant, entry=entry)
     kernel_source = 'extern "C" int nobody_has_this();\n' + KERNEL.replace(
         "args[0] == 1", "nobody_has_this()"
     )
-    bad_kernel = compile_one(tmp_path, "kernel", kernel_source, "aiv")
+    bad_kernel = compile_one("kernel", kernel_source, "aiv")
 
     def once(n: int) -> None:
         engine = TaskEngine({"runtime": variant, "block_dim": 3, "threads": 2})
@@ -250,7 +247,7 @@ def test_sources_that_cannot_be_compiled(tmp_path: Path, monkeypatch: pytest.Mon
 
     def once(n: int) -> None:
         with pytest.raises(DiagnosticError):
-            compile_one(tmp_path, f"wrong{n}", KERNEL.replace("throw", "throw throw"), "aiv")
+            compile_one(f"wrong{n}", KERNEL.replace("throw", "throw throw"), "aiv")
 
     once(0)
     before = files()

@@ -11,6 +11,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from tests import made
 
 import pto
 from pto import DiagnosticError, cache
@@ -46,12 +47,8 @@ __global__ AICORE void none() {}
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("files")
-    (made / "scale.hpp").write_text(HEADER)
-    (made / "k.cpp").write_text(KERNEL)
-    (made / "two.cpp").write_text(TWO)
-    return made
+def folder() -> Path:
+    return made.written({"scale.hpp": HEADER, "k.cpp": KERNEL, "two.cpp": TWO})
 
 
 @pytest.fixture(scope="module")
@@ -134,8 +131,8 @@ def test_checks_are_compiled_in_when_asked_for(folder: Path, scale: Any) -> None
     assert unset.code == "PTO-E2104" and "wait_flag(PIPE_V, PIPE_MTE3, 3)" in unset.message
 
 
-def test_the_target_that_the_file_names(tmp_path: Path) -> None:
-    path = tmp_path / "k.cpp"
+def test_the_target_that_the_file_names(kept_place: Path) -> None:
+    path = kept_place / "k.cpp"
     text = "#include <pto/pto-inst.hpp>\n// target: a5\n__global__ AICORE void k(__gm__ int32_t* x) {\n" + (
         "#ifdef PTO_NPU_ARCH_A5\n  *x = 5;\n#else\n  *x = 3;\n#endif\n}\n"
     )
@@ -147,9 +144,9 @@ def test_the_target_that_the_file_names(tmp_path: Path) -> None:
     assert handwritten.target_of("// target: zx\n") is None
 
 
-def test_what_compilers_of_devices_define(tmp_path: Path) -> None:
+def test_what_compilers_of_devices_define(kept_place: Path) -> None:
     """Kernels ask for the core before they include anything."""
-    path = tmp_path / "guarded.cpp"
+    path = kept_place / "guarded.cpp"
     path.write_text("""\
 #if (__CCE_AICORE__ == 220 && defined(__DAV_C220_VEC__)) || (__CCE_AICORE__ == 310 && defined(__DAV_C310_VEC__))
 #include "pto/pto-inst.hpp"
@@ -265,7 +262,7 @@ func.func @put(%out: !pto.ptr<i32>, %v: !pto.tensor_view<2x?xf32>, %__pypto_spmd
     assert error(k, out, np.zeros((3, 4), np.float32)).code == "PTO-E2015"
 
 
-def test_a_pair_that_the_assembler_wrote(tmp_path: Path) -> None:
+def test_a_pair_that_the_assembler_wrote(kept_place: Path) -> None:
     """Its cube and vector side are functions of their own; the kernel has the name that the program's has."""
     program = (EXAMPLES / "09_fifo_push_pop.pto").read_text()
     bare = program.replace(", pto.entry", "").replace("pto.entry, ", "")
@@ -280,10 +277,10 @@ def test_a_pair_that_the_assembler_wrote(tmp_path: Path) -> None:
         "exp_product_aiv",
     ) * 3  # one side alone, if wanted
 
-    path = tmp_path / "k.cpp"
+    path = kept_place / "k.cpp"
     path.write_text(by_kind)
     assert main(["build", str(path), "-q"]) == 0
-    k = pto.kernel(str(tmp_path / "k.so"))
+    k = pto.kernel(str(kept_place / "k.so"))
     random = np.random.default_rng(0)
     a, b = (random.standard_normal((16, 16)).astype(np.float16) for _ in range(2))
     y, expected = np.zeros((16, 16), np.float32), np.zeros((16, 16), np.float32)
