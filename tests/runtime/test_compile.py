@@ -145,11 +145,13 @@ extern "C" void kernel_entry(int64_t* args) {
         assert slots[0] == expected
 
 
-def test_an_orchestration_has_assertions(write: Write) -> None:
-    """Section 1.1: NDEBUG is not defined for orchestrations."""
+@pytest.mark.parametrize(("flags", "number"), [("-O0", 0), ("-O0 -DNDEBUG", 1)])
+def test_an_orchestration_has_assertions(write: Write, flags: str, number: int) -> None:
+    """Section 1.1: NDEBUG is not defined for orchestrations, unless the user does it."""
     text = '#include <cassert>\nextern "C" int go() {\n#ifdef NDEBUG\nreturn 1;\n#endif\nreturn 0; }\n'
-    path = compile_all([_job(write("o.cpp", text), core_type="", entry="go")])[0].path
-    assert ctypes.CDLL(path).go() == 0
+    with knobs.override(PTO_CXXFLAGS=flags):
+        path = compile_all([_job(write("o.cpp", text), core_type="", entry="go")])[0].path
+    assert ctypes.CDLL(path).go() == number
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the counter is there")
