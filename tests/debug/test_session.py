@@ -430,7 +430,7 @@ def test_leaving_ends_the_launch() -> None:
     assert lines(stops) == [4, 4, 4]  # a launch of its own, on the content of the arrays
     assert threading.active_count() == before
     k = loop()
-    with pytest.raises(pto.DiagnosticError, match="takes 2 arguments"):
+    with pytest.raises(pto.DiagnosticError, match="expected 2 arguments"):
         list(k.debug(1))
     assert threading.active_count() == before
 

@@ -380,7 +380,7 @@ def test_the_two_sides_of_a_kernel_may_have_names_of_their_own() -> None:
         pto.kernel(pto.parse(written), engine="reference")(given, given, results[-1])
     assert results[0].any() and (results[0] == results[1]).all()
     other = renamed.replace("@activation(%a: !pto.ptr<f16>,", "@activation(%a: !pto.ptr<f32>,")
-    with pytest.raises(DiagnosticError, match="several functions could be run"):
+    with pytest.raises(DiagnosticError, match="cannot choose one of several functions"):
         pto.kernel(pto.parse(other), check=False, engine="reference")
 
 

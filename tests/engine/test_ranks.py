@@ -310,7 +310,7 @@ def test_a_wrong_argument_names_its_rank() -> None:
     with pytest.raises(DiagnosticError) as caught:
         world.run(k, [right, [*right[:3], np.zeros(8)]])
     assert [d.message for d in caught.value.diagnostics] == [
-        "argument %out holds i32, the array holds float64 (rank 1)"
+        "expected an array of i32 for argument %out (rank 1)"
     ]
     with pytest.raises(DiagnosticError, match="PTO-E2012"):  # of another world
         world.run(k, [[pto.ranks(2).window((1, 8), "i32"), *right[1:]], right])

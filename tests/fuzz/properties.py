@@ -15,7 +15,7 @@ from pto.verifier import verify
 
 from ..counting import no_hang
 
-_GROUPS = re.compile(r"has no attribute '(operandSegmentSizes|operand_segment_sizes|case_operand_segments)'")
+_GROUPS = re.compile(r"unknown attribute '(operandSegmentSizes|operand_segment_sizes|case_operand_segments)'")
 
 
 def check(data: bytes) -> str:

@@ -171,7 +171,7 @@ def test_the_initialisation_comes_first_on_every_path() -> None:
     )
     (found,) = errors(source, "lower-pipes")
     assert found.code == "PTO-E1104" and "requires a dominating frontend initialize_pipe op" in found.message
-    assert found.notes[0][0] == "initialised here"
+    assert found.notes[0][0] == "initialized here"
 
 
 def test_blocks_that_branch() -> None:

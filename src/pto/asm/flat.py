@@ -159,7 +159,7 @@ def _hash_attrs(p: RowReader, row: Row, st: Statement) -> None:
                 st.attrs[attr.name] = p.declared_attr(attr)
                 break
         else:
-            p.report("PTO-E0113", f"{row.name} has no attribute '{key}'", at, help=_attr_help(row))
+            p.report("PTO-E0113", f"{row.name}: unknown attribute '{key}'", at, help=_attr_help(row))
 
 
 def _attr_help(row: Row) -> str:

@@ -159,7 +159,7 @@ _COMMENTS = "comments begin with //; a line of its own may also begin with '# '"
 def _bad_character(source: Source, at: int, char: str) -> Diagnostic:
     span = Span(source, at, at + 1)
     if char[0] == '"':
-        return Diagnostic("PTO-E0102", "string is not closed on its line", span, help='add the closing "')
+        return Diagnostic("PTO-E0102", "unclosed string", span, help='add the closing "')
     if char == "#" and source.text[at + 1 : at + 2] in (" ", "\t"):
         return Diagnostic("PTO-E0101", "unexpected '#' after a statement", span, help=_COMMENTS)
     if char in "%@^!#":

@@ -133,7 +133,7 @@ class Parser(RowReader):
         if wanted != len(op.results):
             self.error(
                 "PTO-E0208",
-                f"{op.name} has {len(op.results)} result{'s' * (len(op.results) != 1)}",
+                f"wrong number of results of {op.name}",
                 names[0][2],
                 expected=f"{len(op.results)} name{'s' * (len(op.results) != 1)}",
                 got=f"{wanted}",

@@ -68,7 +68,8 @@ class Binding:
         if len(given) != len(params):
             shown = ", ".join(f"%{p.name}: {p.type}" for p in params)
             return [self._problem(
-                "PTO-E2011", f"'@{self.kernel.name}' takes {len(params)} arguments, got {len(given)}", None,
+                "PTO-E2011",
+                f"expected {len(params)} arguments for '@{self.kernel.name}', got {len(given)}", None,
                 expected=f"({shown})", got=f"{len(given)}", help="give one value per argument, in this order",
             )]  # fmt: skip
         bound: dict[Value, Any] = {}  # names may be missing
@@ -161,10 +162,10 @@ class Binding:
             return View(
                 buffer, 0, array.shape, tuple(strides[: array.ndim]), str(type.dtype), None, param.name
             )
-        what = "on-chip tile" if isinstance(type, TileBufType) else f"value of type {type}"
+        what = "an on-chip tile" if isinstance(type, TileBufType) else f"a value of type {type}"
         return self._problem(
             "PTO-E2014",
-            f"argument %{param.name} is an {what}: a launch can pass arrays and scalars only",
+            f"cannot pass {what} for argument %{param.name}: a launch passes arrays and scalars only",
             param,
             help="run the function that calls this one, or let the program load the tile itself",
         )
@@ -193,7 +194,7 @@ class Binding:
         wants = "a number" if type.is_float else "an integer"
         if not isinstance(value, int | float) or (isinstance(value, float) and not type.is_float):
             return self._problem(
-                "PTO-E2013", f"argument %{param.name} is {wants} of type {type}", param, expected=str(type),
+                "PTO-E2013", f"expected {wants} for argument %{param.name}", param, expected=str(type),
                 got=_describe(value),
             )  # fmt: skip
         if type.is_float:
@@ -215,7 +216,7 @@ class Binding:
             if not (hasattr(value, "__array_interface__") or hasattr(value, "__dlpack__")):
                 return self._problem(
                     "PTO-E2012",
-                    f"argument %{param.name} is {what}",
+                    f"expected {what} for argument %{param.name}",
                     param,
                     expected=what,
                     got=_describe(value),
@@ -230,7 +231,7 @@ class Binding:
                 else f"give its bytes as uint8 ({dtype} has no NumPy type)"
             )
             return self._problem(
-                "PTO-E2012", f"argument %{param.name} holds {dtype}, the array holds {array.dtype}", param,
+                "PTO-E2012", f"expected an array of {dtype} for argument %{param.name}", param,
                 expected=dtype, got=str(array.dtype), help=hint,
             )  # fmt: skip
         if array.flags.c_contiguous:

@@ -148,7 +148,7 @@ def find_entry(module: Module, entry: str | None) -> tuple[str, list[Operation]]
         ((name, pair),) = pairs.items()
         return name, [*pair]
     known = ", ".join("@" + n for n in functions)
-    what = "several functions could be run" if functions else "the program has no function to run"
+    what = "cannot choose one of several functions" if functions else "the program has no function to run"
     raise DiagnosticError(
         [Diagnostic("PTO-E2001", what, help=f"name one with --entry: {known}" if known else "")]
     )

@@ -205,7 +205,7 @@ def refusal(engine: str, names: Iterable[str], help: str) -> Diagnostic:
 def instead_of(names: Sequence[str]) -> str:
     """Return help that names an engine for options that another lacks."""
     able = [e.name for e in ENGINES.values() if set(names) <= set(e.options)]
-    return f"use the {' or '.join(able)} engine" if able else "no engine has all of them: leave some out"
+    return f"use engine {' or '.join(able)}" if able else "leave some out: no engine has all of them"
 
 
 def _asked(value: Any) -> bool:

@@ -56,7 +56,7 @@ class Assumption:
                 hint = did_you_mean(name, known)
                 raise self.wrong(
                     f"unknown parameter '{name}'",
-                    hint or f"one of the parameters {', '.join(known) or '(there are none)'}",
+                    hint or f"known parameters: {', '.join(known) or 'none'}",
                 )
 
     def evaluate(self, values: Mapping[str, Any], operations: Mapping[str, Callable[..., Any]]) -> Any:

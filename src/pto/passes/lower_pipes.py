@@ -98,9 +98,9 @@ class _Lowering:
             op,
             "PTO-E1104",
             "requires a dominating frontend initialize_pipe op",
-            help="initialise the pipe before this use",
+            help="initialize the pipe before this use",
         )
-        d.notes.append(("initialised here", self.ctx.span(init)))
+        d.notes.append(("initialized here", self.ctx.span(init)))
         return False
 
     def _dominates(self, init: Operation, op: Operation) -> bool:

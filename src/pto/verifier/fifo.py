@@ -189,7 +189,7 @@ def _function(context: Context, func: Operation) -> None:
                 + (f" with id = {_id(op)}" if "id" in op.attrs else ""),
                 help="give every pipe an id of its own",
             )
-            d.notes.append(("first initialised here", context.span(by_id[_id(op)])))
+            d.notes.append(("first initialized here", context.span(by_id[_id(op)])))
     users: dict[int, list[Operation]] = {}
     begun: set[int] = set()
     for op in ops:

@@ -169,7 +169,7 @@ class RowChecker:
                 ok &= self._attribute(op, declared, value)
             elif row.dialect == "pto" and "." not in name and not name.startswith("__"):
                 self.context.report(
-                    op, "PTO-E0113", f"has no attribute '{name}'", at=name,
+                    op, "PTO-E0113", f"unknown attribute '{name}'", at=name,
                     help=did_you_mean(name, row.attr_index) or _attr_list(row),
                 )  # fmt: skip
                 ok = False
@@ -177,7 +177,7 @@ class RowChecker:
             if declared.required and declared.name not in op.attrs:
                 choices = ", ".join(map(str, declared.domain))
                 self.context.report(
-                    op, "PTO-E0115", f"attribute '{declared.name}' is required",
+                    op, "PTO-E0115", f"missing attribute '{declared.name}'",
                     expected=f"one of {choices}" if choices else "", help=f"add {{{declared.name} = ...}}",
                 )  # fmt: skip
                 ok = False

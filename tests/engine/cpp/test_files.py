@@ -89,12 +89,22 @@ def test_a_file_is_called_like_every_kernel(scale: Any) -> None:
 @pytest.mark.parametrize(
     ("args", "code", "word", "under"),
     [
-        ((), "PTO-E2011", "'scale' takes 5 arguments, got 0", "scale"),
-        ((np.zeros(1, np.float16), np.zeros(1), 1, 1.0, 0), "PTO-E2012", "'x' holds f32", "x"),
-        ((1.0, np.zeros(1), 1, 1.0, 0), "PTO-E2012", "'x' is an array of f32", "x"),
-        ((np.zeros(1, np.float32), 7, 1, 1.0, 0), "PTO-E2012", "'raw' is an array", "raw"),
+        ((), "PTO-E2011", "expected 5 arguments for 'scale', got 0", "scale"),
+        (
+            (np.zeros(1, np.float16), np.zeros(1), 1, 1.0, 0),
+            "PTO-E2012",
+            "expected an array of f32 for argument 'x'",
+            "x",
+        ),
+        ((1.0, np.zeros(1), 1, 1.0, 0), "PTO-E2012", "expected an array of f32 for argument 'x'", "x"),
+        ((np.zeros(1, np.float32), 7, 1, 1.0, 0), "PTO-E2012", "expected an array for argument 'raw'", "raw"),
         ((np.zeros(1, np.float32), np.zeros(1), 1 << 40, 1.0, 0), "PTO-E2013", "'n' does not fit i32", "n"),
-        ((np.zeros(1, np.float32), np.zeros(1), 1.5, 1.0, 0), "PTO-E2013", "'n' is an integer", "n"),
+        (
+            (np.zeros(1, np.float32), np.zeros(1), 1.5, 1.0, 0),
+            "PTO-E2013",
+            "expected an integer for argument 'n'",
+            "n",
+        ),
     ],
 )
 def test_wrong_arguments_are_shown_in_the_source(
@@ -179,7 +189,7 @@ def test_a_library_says_what_it_holds(library: str) -> None:
     x = np.ones(1, ml_dtypes.bfloat16)
     first(x, 0.5)
     assert x[0] == 1.5
-    assert "'x' holds bf16, the array holds float32" in error(first, np.ones(1, np.float32), 0.5).message
+    assert "expected an array of bf16 for argument 'x'" in error(first, np.ones(1, np.float32), 0.5).message
     rows = np.zeros(1, np.int64)
     pto.kernel(library, "second")(rows, 3, True)
     assert rows[0] == 13

@@ -142,7 +142,7 @@ def test_the_tools(
         )
         assert status == 0 and f"engine {engine}, checked for" in said
     expected = {
-        ("pto", "run", "k.elf", "--", "i32:1", "7"): "PTO-E2001]: several functions could be run",
+        ("pto", "run", "k.elf", "--", "i32:1", "7"): "PTO-E2001]: cannot choose one of several functions",
         ("pto", "run", "k.elf", "--entry", "cont", "--", "i32:1"): "did you mean 'count'?",
         ("pto", "run", "k.elf", "--engine", "native", "--entry", "turn", "--shadow", "f64"): "engine native has no --shadow",
         ("pto", "run", "k.elf", "--arch", "a5", "--entry", "turn"): "PTO-E2405]: expected 'k.elf' to be made for a5, got cpu",

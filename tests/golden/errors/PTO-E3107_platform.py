@@ -18,4 +18,4 @@ class TestNothing(SceneTestCase):
 SceneTestCase.run_module(__name__)
 # STDERR:
 #| error[PTO-E3107]: cannot find a case for platform a2a3sim (--manual exclude)
-#|   help: existing cases: TestNothing::small
+#|   help: existing cases: TestNothing::small (a5sim)

@@ -559,7 +559,7 @@ class SceneTestCase:
                     Diagnostic(
                         BAD_SCENE,
                         f"cannot find a case for platform {options.platform} (--manual {options.manual})",
-                        help=f"existing cases: {', '.join(x for c in classes for x in _names(c)) or 'none'}",
+                        help=f"existing cases: {', '.join(x for c in classes for x in _cases(c)) or 'none'}",
                     )
                 ]
             )
@@ -581,8 +581,8 @@ class SceneTestCase:
         sys.exit(1 if failed else 0)
 
 
-def _names(cls: Any) -> list[str]:
-    return [f"{cls.__name__}::{c['name']}" for c in cls.CASES]
+def _cases(cls: Any) -> list[str]:
+    return [f"{cls.__name__}::{c['name']} ({', '.join(c['platforms'])})" for c in cls.CASES]
 
 
 def _refuse_records(asked: Mapping[str, object]) -> None:

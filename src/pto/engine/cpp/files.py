@@ -302,5 +302,5 @@ def _type(text: str) -> Type | AnyPointer | Foreign:
 
 
 def _several(path: str, names: Sequence[str]) -> Diagnostic:
-    return Diagnostic("PTO-E2001", f"several kernels of '{path}' could be run",
+    return Diagnostic("PTO-E2001", f"cannot choose one of several kernels of '{path}'",
                       help=f"name one with --entry: {', '.join(names)}")  # fmt: skip

@@ -90,7 +90,7 @@ class FifoEntry:
             buffer, address = core.on_chip("scaling", vector, 8 * tile.v_col)
             words = Tile(type, buffer, address, (1, tile.v_col))
         elif str(i.attr("quant_mode") or "").startswith("V"):
-            raise IllegalInstruction("TPUSH: no SET_QUANT_VECTOR before a push that quantises by column")
+            raise IllegalInstruction("TPUSH: no SET_QUANT_VECTOR before a push that quantizes by column")
         i.registers = {
             **i.registers, f"QUANT_SCALAR_{number}": scalar, f"QUANT_VECTOR_{number}": words,
         }  # fmt: skip

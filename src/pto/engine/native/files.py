@@ -102,7 +102,8 @@ def _chosen(file: ImageFile, entry: str | None) -> Image:
     if len(known) == 1:
         return file.images[0]
     raise DiagnosticError([
-        Diagnostic("PTO-E2001", "several functions could be run", help=f"name one with --entry: {shown}")
+        Diagnostic("PTO-E2001", "cannot choose one of several functions",
+                   help=f"name one with --entry: {shown}")
     ])  # fmt: skip
 
 

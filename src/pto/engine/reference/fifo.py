@@ -235,7 +235,7 @@ def _ends(core: Core, op: Operation, args: Args) -> Ends:
     number = int(op.attr("id") or 0)
     found = core.pipes.get(number)
     if found is None:
-        raise IllegalInstruction(f"pipe {number} is not initialised on this core")
+        raise IllegalInstruction(f"pipe {number} is not initialized on this core")
     return found
 
 

@@ -77,7 +77,7 @@ class Lower(Control):
         row = op.row
         name = row.name if row is not None else op.name
         if row is None:
-            self.unsupported(op, f"'{op.name}' is not an instruction of the ISA")
+            self.unsupported(op, f"unknown instruction '{op.name}'")
         elif row.set == "scalar" and (row.expr or row.dialect in ("arith", "math")):
             self.scalar(op)
         elif name in handles.HANDLERS:
