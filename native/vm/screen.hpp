@@ -138,11 +138,10 @@ struct Clocks {
 /// An access that later accesses are compared with.
 struct Touch {
   Bytes bytes;
-  uint64_t sequence;  // in comparisons of blocks: the block, or kSeveral
+  uint64_t sequence;  // in comparisons of blocks: the block
   uint32_t agent;
   uint8_t flags;
 };
-inline constexpr uint64_t kSeveral = ~uint64_t{0};
 
 /// Accesses by their first byte, in classes of similar length. The length limits the search for overlaps: an
 /// access that overlaps some bytes begins at most its length before them.
@@ -154,7 +153,7 @@ class Touches {
   void meeting(const Bytes& bytes, Judge judge) {
     const uint64_t low = bytes.low, high = bytes.high();
     for (int length = 0; length < 64; ++length) {
-      if ((used_ >> length & 1) == 0) continue;
+      if ((used_ >> length & 1) == 0 || high <= low_[length] || low >= high_[length]) continue;
       auto& of = classes_[length];
       const uint64_t reach = length == 63 ? ~uint64_t{0} : (uint64_t{2} << length);
       auto at = of.lower_bound(low < reach ? 0 : low - reach);
@@ -179,6 +178,9 @@ class Touches {
   void add(const Touch& touch) {
     const int length = class_of(touch.bytes);
     classes_[length].emplace(touch.bytes.low, touch);
+    const bool first = (used_ >> length & 1) == 0;
+    low_[length] = first ? touch.bytes.low : std::min(low_[length], touch.bytes.low);
+    high_[length] = first ? touch.bytes.high() : std::max(high_[length], touch.bytes.high());
     used_ |= uint64_t{1} << length;
   }
   void clear() {
@@ -189,7 +191,51 @@ class Touches {
  private:
   static int class_of(const Bytes& bytes) { return 63 - __builtin_clzll(bytes.high() - bytes.low); }
   std::multimap<uint64_t, Touch> classes_[64];
-  uint64_t used_ = 0;  // classes with accesses, one bit each
+  uint64_t low_[64], high_[64];  // bounds of the accesses of a class since it was empty
+  uint64_t used_ = 0;            // classes with accesses, one bit each
+};
+
+/// Accesses of blocks. Neighbors of one block become one access, if not too many others come between them.
+class BlockTouches {
+ public:
+  template <class Judge>
+  void meeting(const Bytes& bytes, Judge judge) {
+    touches_.meeting(bytes, judge);
+    bool drop = false;
+    for (uint32_t n = 0; n < count_; ++n) judge(latest_[n], drop);
+  }
+  void add(const Touch& touch) {
+    for (uint32_t n = 0; n < count_; ++n) {
+      Touch& old = latest_[n];
+      if (old.sequence != touch.sequence || ((old.flags ^ touch.flags) & kAtomic) != 0) continue;
+      if (covers(old.bytes, touch.bytes)) return;
+      if (!old.bytes.dense() || !touch.bytes.dense() || old.bytes.high() != touch.bytes.low) continue;
+      const uint64_t size = touch.bytes.high() - old.bytes.low;
+      old.bytes = {old.bytes.low, 1, size, size};
+      return;
+    }
+    if (count_ < kLatest) {
+      latest_[count_++] = touch;
+      return;
+    }
+    const Touch& oldest = latest_[next_];
+    const auto same = [&](const Touch& t) {
+      return t.sequence == oldest.sequence && ((t.flags ^ oldest.flags) & kAtomic) == 0;
+    };
+    if (touches_.find(oldest.bytes, same) == nullptr) touches_.add(oldest);
+    latest_[next_] = touch;
+    next_ = (next_ + 1) % kLatest;
+  }
+  void clear() {
+    touches_.clear();
+    count_ = next_ = 0;
+  }
+
+ private:
+  static constexpr uint32_t kLatest = 8;
+  Touches touches_;
+  Touch latest_[kLatest];
+  uint32_t count_ = 0, next_ = 0;
 };
 
 // --- the state of bytes ------------------------------------------------------------------------------------
@@ -331,7 +377,9 @@ struct Scope {
 /// What the cores of a block share.
 struct BlockScreen {
   Clocks clocks;
-  Touches reads, writes;
+  struct {
+    Touches reads, writes;
+  } near, global;  // of on-chip memory, and of global memory
 };
 
 /// What an instruction does with the cores that it meets.
@@ -423,7 +471,7 @@ struct Screen {
   uint64_t align = 1;
   bool late_stores = false;  // vector stores of a vecscope may become visible late
   uint32_t checks = 0;
-  Touches block_reads, block_writes;  // accesses of all blocks to global memory
+  BlockTouches block_reads, block_writes;  // accesses of all blocks to global memory
   std::unordered_map<const detail::Core*, std::unique_ptr<CoreScreen>> cores;
   std::unordered_map<uint32_t, std::unique_ptr<BlockScreen>> blocks;
   std::unordered_map<const volatile void*, Signals> signals;
@@ -446,10 +494,11 @@ struct Screen {
 inline thread_local Screen* screen = nullptr;
 
 /// Compare an access with earlier ones of its core, and record the access: RaceChecker of race.py.
-inline void follow(BlockScreen& me, const Bytes& bytes, bool write, uint32_t agent, uint64_t sequence,
-                   uint8_t flags) {
+inline void follow(BlockScreen& block, const Bytes& bytes, bool global, bool write, uint32_t agent,
+                   uint64_t sequence, uint8_t flags) {
   constexpr uint64_t kChained = 4096;
-  const Token& know = me.clocks.know[agent];
+  const Token& know = block.clocks.know[agent];
+  auto& me = global ? block.global : block.near;
   const auto judge = [&](bool old_write) {
     return [&, old_write](const Touch& old, bool& drop) {
       const bool same = old.agent == agent && old.sequence == sequence;
@@ -486,13 +535,7 @@ inline void follow_blocks(Screen& all, const Bytes& bytes, bool write, uint64_t 
   };
   all.block_writes.meeting(bytes, judge);
   if (write) all.block_reads.meeting(bytes, judge);
-  Touches& into = write ? all.block_writes : all.block_reads;
-  Touch* old = into.find(bytes, [&](const Touch& t) { return ((t.flags ^ flags) & kAtomic) == 0; });
-  if (old == nullptr) {
-    into.add({bytes, block, 0, flags});
-  } else if (old->sequence != block) {
-    old->sequence = kSeveral;
-  }
+  (write ? all.block_writes : all.block_reads).add({bytes, block, 0, flags});
 }
 
 /// Return the number of the storage that stands for all names united with this one.
@@ -864,7 +907,7 @@ inline void begin_event(char* frame, const uint32_t* s) {
       const auto use = static_cast<Touching>(access.of->use);
       if (use == Touching::left) continue;
       const bool write = use != Touching::read;
-      follow(me.block, access.bytes, write, agent, sequence, access.of->flags);
+      follow(me.block, access.bytes, access.space < 0, write, agent, sequence, access.of->flags);
       if (access.space < 0 && core.block_num > 1)
         follow_blocks(all, access.bytes, write, core.block_idx, access.of->flags);
     }

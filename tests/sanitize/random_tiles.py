@@ -4,22 +4,11 @@ overlap, windows of arrays, parts that were never written."""
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator
-from itertools import count, islice
-
-import pto
 
 SIZES = ("16x64", "8x64", "16x64xf32, valid=16x50")
 ADDRESSES = (0, 0, 1024, 2048, 4096, 4096, 6144, 8192, 12288)
 TARGETS = ("a3", "a3", "a5", "cpu")
 PAIRS = (("MTE2", "V"), ("V", "MTE3"), ("V", "MTE2"), ("MTE3", "V"), ("MTE3", "MTE2"), ("MTE2", "MTE3"))
-
-
-def legal_programs(seeds: Iterable[int]) -> Iterator[tuple[int, str]]:
-    """The first legal program from each seed on, with the seed."""
-    for seed in seeds:
-        texts = (program(seed + (n << 40)) for n in count())
-        yield seed, next(text for text in islice(texts, 100) if not pto.verify(pto.parse(text)))
 
 
 def program(seed: int) -> str:

@@ -18,11 +18,9 @@ from tests.seeds import seeds
 import pto
 import pto.language as pl
 from pto.engine.native.screened import CheckedLaunches
-from pto.engine.reference.kernel import ReferenceKernel
 
-from . import random_cores, random_vectors
-from .corpus import NAMES, Program, load
-from .random_tiles import legal_programs
+from .agreement import reason_of, reasons, screen, told
+from .corpus import NAMES, load
 from .test_corpus import for_each
 from .test_undef_property import Step, data, programs, text
 
@@ -32,26 +30,16 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 ALONE = [name for name in NAMES if "ranks" not in load(f"{name}.good").options]
 
 
-def screen(program: Program | str) -> CheckedLaunches:
-    if isinstance(program, Program):
-        return CheckedLaunches(program.kernel)
-    return CheckedLaunches(ReferenceKernel(pto.parse(program), None, None, True))
-
-
 def run(screen: CheckedLaunches, values: list[Any], **options: Any) -> tuple[Any, list[bytes]]:
     result = screen.run(*values, **options)
     return result, [v.tobytes() for v in values if isinstance(v, np.ndarray)]
-
-
-def told(result: Any) -> list[str]:
-    return [d.render() if hasattr(d, "render") else str(d) for d in result.diagnostics]
 
 
 @for_each(ALONE)
 def test_every_bug_is_suspected(name: str) -> None:
     """Each sanitizer alone suspects its own bugs; the findings are those of the reference engine."""
     bad = load(f"{name}.bad")
-    checked = screen(bad)
+    checked = CheckedLaunches(bad.kernel)
     for sanitizer in sorted({c.sanitizer for c in bad.checks}):
         names = "race" if sanitizer == "run" else sanitizer
         result, arrays = run(checked, bad.values(), **bad.options, sanitize=names)
@@ -65,7 +53,7 @@ def test_most_twins_need_no_second_run() -> None:
 
     def same(name: str) -> None:
         good = load(f"{name}.good")
-        checked = screen(good)
+        checked = CheckedLaunches(good.kernel)
         result, arrays = run(checked, good.values(), **good.options, sanitize="all")
         wanted, expected = good.run(sanitize="all")
         assert (told(result), arrays) == (told(wanted), expected)
@@ -76,79 +64,27 @@ def test_most_twins_need_no_second_run() -> None:
     assert len(decided) >= 0.8 * len(chosen), f"{len(decided)} of {len(chosen)}"
 
 
-def suspected_if_reported(text: str, sanitize: str, arrays: Any, equal: bool = True, **options: Any) -> str:
-    """Run a program on both; return the reason of the second run. `equal`: compare the results, too."""
-    checked = screen(text)
-    mine, theirs = arrays(), arrays()
-    result = checked.run(*mine, sanitize=sanitize, **options)
-    wanted = checked.reference.run(*theirs, sanitize=sanitize, **options)
-    assert checked.reason or not wanted.diagnostics, f"{text}\n{told(wanted)}"
-    assert told(result) == told(wanted)
-    for a, b in zip(mine, theirs, strict=True):
-        assert not equal or np.array_equal(a, b), text
-    return checked.reason
+def suspected_if_reported(text: str, sanitize: str, arrays: Any, **options: Any) -> str:
+    return reason_of(screen(text), sanitize, arrays, **options)[0]
 
 
 @pytest.mark.seeded
-def test_random_programs() -> None:
-    """Also with one sanitizer at a time, so that none hides what another misses."""
+@pytest.mark.parametrize(
+    ("kind", "usual", "every"),
+    [
+        ("tiles", 40, {"race", "race between blocks", "undefined data", "overlap"}),
+        ("vectors", 40, {"race", "race in a vecscope", "undefined data", "a pointer"}),
+        ("cores", 30, {"race", "race between blocks", "undefined data", "a semaphore that is left raised"}),
+    ],
+)
+def test_random_programs(kind: str, usual: int, every: set[str]) -> None:
+    """`python -m tests.sanitize.agreement` runs more of them."""
     seen: set[str] = set()
-
-    def arrays() -> list[Any]:
-        rng = np.random.default_rng(3)
-        return [rng.integers(1, 9, (64, 64)).astype(np.float32) for _ in "xyz"]
-
-    def check(seed: int, source: str) -> None:
-        blocks = 1 + seed % 3 // 2
-        for names in ("race", "undef", "overlap", "oob,sync,nan"):
-            reason = suspected_if_reported(source, names, arrays, blocks=blocks)
-            seen.add(re.sub(r".*suspicion: | \(.*", "", reason))
-
-    each(check, legal_programs(seeds(range(200 if EVERY else 40))))
-    assert {"", "race", "race between blocks", "undefined data", "overlap"} <= seen
-
-
-@pytest.mark.seeded
-def test_random_vectors() -> None:
-    seen: set[str] = set()
-
-    def arrays() -> list[Any]:
-        rng = np.random.default_rng(3)
-        return [rng.integers(1, 9, 1024).astype(np.float32) for _ in "xy"]
-
-    def check(source: str) -> None:
-        for names in ("race", "undef", "overlap", "oob,sync,nan"):
-            reason = suspected_if_reported(source, names, arrays)
-            seen.add(re.sub(r".*suspicion: | \(.*", "", reason))
-
-    sources = map(random_vectors.program, seeds(range(200 if EVERY else 40)))
-    each(check, [source for source in sources if not pto.verify(pto.parse(source))])
-    assert {"", "race", "race in a vecscope", "undefined data", "a pointer"} <= seen
-
-
-@pytest.mark.seeded
-def test_random_cores() -> None:
-    seen: set[str] = set()
-
-    def arrays() -> list[Any]:
-        rng = np.random.default_rng(3)
-        x = rng.integers(1, 3, (16, 16)).astype(np.float16)
-        return [x, *(rng.integers(1, 9, (64, 16)).astype(np.float32) for _ in "pq")]
-
-    def check(seed: int) -> None:
-        source = random_cores.program(seed)
-        if pto.verify(pto.parse(source)):
-            return
-        races = ""
-        for names in ("race", "undef", "overlap", "oob,sync,nan"):
-            # cores that race take turns in another order on the other engine
-            options = {"blocks": 1 + seed % 2, "subblocks": 1 + seed // 2 % 2}
-            reason = suspected_if_reported(source, names, arrays, not races, **options)
-            races = races or reason
-            seen.add(re.sub(r".*suspicion: | \(.*|.*is stuck.*", "", reason))
-
-    each(check, seeds(range(200 if EVERY else 30)))
-    assert {"", "race", "race between blocks", "a semaphore that is left raised"} <= seen
+    each(
+        lambda seed: seen.update(why for _, why, _ in reasons(kind, seed)),
+        seeds(range(200 if EVERY else usual)),
+    )
+    assert {"", *every} <= seen
 
 
 @examples(60)
