@@ -385,9 +385,11 @@ struct BlockScreen {
 /// What an instruction does with the cores that it meets.
 enum class Crossing : uint32_t { none, signal, await, meeting };
 
+struct CoreScreen;
 /// A signal through an object of the launch (`Host::ordered`), with what its receiver learns.
 struct Given {
   const BlockScreen* block;
+  const CoreScreen* core;
   Token token;
 };
 /// The signals through a semaphore.
@@ -408,8 +410,8 @@ struct Signals {
     if (++raised > kHighest) suspect("a semaphore that passes 15");
   }
 };
-/// The signals through a grid barrier; once a core has taken them, the next signal begins another round.
-struct Meeting {
+/// The cores that meet once at a grid barrier. A core may come to the next round before others have left.
+struct Round {
   std::vector<Given> given;
   bool taken = false;
 };
@@ -421,6 +423,7 @@ struct CoreScreen {
   Crossing crossing = Crossing::none;
   uint32_t crosses = 0;  // the agent that signals or waits
   Token carried;         // for the signals of the current instruction
+  std::shared_ptr<Round> round;
   Scope scope;
   uint8_t special = 0;  // defined special registers, one bit each
   std::vector<Token> flags[kAgents][kAgents][8];
@@ -475,7 +478,7 @@ struct Screen {
   std::unordered_map<const detail::Core*, std::unique_ptr<CoreScreen>> cores;
   std::unordered_map<uint32_t, std::unique_ptr<BlockScreen>> blocks;
   std::unordered_map<const volatile void*, Signals> signals;
-  std::unordered_map<const volatile void*, Meeting> meetings;
+  std::unordered_map<const volatile void*, std::shared_ptr<Round>> rounds;
   uint32_t block_cores = 1;
   const detail::Core* last = nullptr;  // the core of the last call, and its state
   CoreScreen* last_state = nullptr;
@@ -1036,10 +1039,15 @@ inline void follow_signal(detail::Core& core, const volatile void* through, bool
         Token token = clocks.release(me.crosses);
         token.join(me.carried);
         if (all.checks_for(kSync)) signals.raise(me.block, token);
-        waiting.push_back({&me.block, token});
+        waiting.push_back({&me.block, &me, token});
       } else {  // the last arrival passes on what the earlier ones told
-        for (const Given& given : waiting)
+        std::vector<const CoreScreen*> cores;
+        for (const Given& given : waiting) {
           if (given.block == &me.block) me.carried.join(given.token);
+          cores.push_back(given.core);
+        }
+        std::sort(cores.begin(), cores.end());
+        if (std::adjacent_find(cores.begin(), cores.end()) != cores.end()) suspect("a second arrival");
         signals = {};
       }
       return;
@@ -1050,19 +1058,21 @@ inline void follow_signal(detail::Core& core, const volatile void* through, bool
       signals.taken.push_back({&me.block, me.crosses, clocks.count[me.crosses]});
       return;
     case Crossing::meeting: {
-      Meeting& meeting = all.meetings[through];
       if (gives) {
-        if (meeting.taken) meeting = {};
+        auto& round = all.rounds[through];
+        if (!round || round->taken) round = std::make_shared<Round>();
+        me.round = round;
         clocks.barrier_all(me.number);
-        meeting.given.push_back({&me.block, clocks.stalls[me.number]});
+        round->given.push_back({&me.block, &me, clocks.stalls[me.number]});
         return;
       }
-      if (!meeting.taken && meeting.given.size() == size_t{core.block_num} * all.block_cores) {
+      Round& round = *me.round;
+      if (!round.taken && round.given.size() == size_t{core.block_num} * all.block_cores) {
         all.block_reads.clear();
         all.block_writes.clear();
       }
-      meeting.taken = true;
-      for (const Given& given : meeting.given)
+      round.taken = true;
+      for (const Given& given : round.given)
         if (given.block == &me.block) clocks.stalls[me.number].join(given.token);
     }
   }
@@ -1213,7 +1223,7 @@ PTO_EXPORT bool pto_screen_stop() {
   screen->cores.clear();
   screen->blocks.clear();
   screen->signals.clear();
-  screen->meetings.clear();
+  screen->rounds.clear();
   screen->last = nullptr;
   return left;
 }

@@ -115,7 +115,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
     given = parser.parse_args()
     kinds = list(SOURCES)
-    cases = [(kinds[n % len(kinds)], given.seed + n) for n in range(given.count)]
+    cases = [(kinds[n % len(kinds)], n) for n in range(given.seed, given.seed + given.count)]
     counts: Counter[tuple[str, ...]] = Counter()
     failed = 0
     with Pool(given.jobs) as pool:
