@@ -80,10 +80,10 @@ def suspected_if_reported(text: str, sanitize: str, arrays: Any, **options: Any)
 def test_random_programs(kind: str, usual: int, every: set[str]) -> None:
     """`python -m tests.sanitize.agreement` runs more of them."""
     seen: set[str] = set()
-    each(
-        lambda seed: seen.update(why for _, why, _ in reasons(kind, seed)),
-        seeds(range(200 if EVERY else usual)),
-    )
+    chosen = seeds(range(200 if EVERY else usual))
+    if kind == "cores":
+        chosen.append(1812)  # a core comes to a grid barrier again before others have left
+    each(lambda seed: seen.update(why for _, why, _ in reasons(kind, seed)), chosen)
     assert {"", *every} <= seen
 
 
