@@ -198,9 +198,9 @@ format: $(LINTERS)
 	$(BIN)/ruff format .
 	@$(BIN)/clang-format -i $(NATIVE) $(NATIVE_TESTS)
 
-# PROGRAMS="planted slots" and MUTANTS=10 make it shorter.
+# ARGS="planted slots --mutants 10" makes it shorter; ARGS=--help lists the options.
 prove-corpus: $(TESTS)
-	$(BIN)/python -m tests.proof.corpus
+	$(BIN)/python -m tests.proof.corpus $(ARGS)
 
 validate: $(TESTS)
 	$(BIN)/python -m tests.perf.validate $(ARGS)

@@ -81,9 +81,9 @@ class Tally:
 
 def path_of(name: str) -> Path:
     """Return the program of a name; `micro_` tells names of examples/micro from those of kernels."""
-    good = corpus.PROGRAMS / f"{name}.good.pto"
-    if good.exists():
-        return good
+    program = corpus.PROGRAMS / (f"{name}.pto" if name.endswith(".bad") else f"{name}.good.pto")
+    if program.exists():
+        return program
     if name.startswith("micro_"):
         return EXAMPLES / "micro" / f"{name.removeprefix('micro_')}.pto"
     return next(iter([*EXAMPLES.rglob(f"{name}.pto"), *Path(__file__).parent.glob(f"{name}.pto")]))
@@ -187,10 +187,10 @@ def work(wanted: list[str], files: list[str], most: int) -> Iterator[tuple[str, 
     paths = sorted(p for d in (".", "kernels", "micro") for p in (EXAMPLES / d).glob("*.pto"))
     kernels = ["micro_" * (p.parent.name == "micro" and p.stem in ASSUMED) + p.stem for p in paths]
     kernels = [k for k in kernels if "." not in k]
-    ranks = [n for n in corpus.NAMES if n.startswith("rank_")]
+    single = [n for n in corpus.NAMES if not n.startswith("rank_")]
     pieces = (
         f"{name} from {n}"
-        for name in ["slots", *[n for n in corpus.NAMES if n not in ranks], *kernels]
+        for name in ["slots", *kernels, *single, *[f"{n}.bad" for n in single]]
         for n in range(0, min(most, len(shuffled(name))), _PIECE)
     )
     for kind, names in (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import pto
@@ -16,9 +16,9 @@ from pto.proof.context import ProofContext
 from pto.proof.findings import PROPERTIES
 from pto.proof.prove import Proof, prove
 from pto.proof.replay import arguments, is_of, reports
-from pto.symbolic.terms import Term, value_of
+from pto.symbolic.terms import Term, eq, value_of
 
-_ORDERS = re.compile(r"^\s*pto\.(set_flag|wait_flag|barrier|get_buf|rls_buf|sync\.|set_cross|wait_)")
+_ORDERS = re.compile(r"^\s*pto\.(set_flag|wait_flag|barrier|mem_bar|get_buf|rls_buf|sync\.|set_cross|wait_)")
 _NUMBER = re.compile(r"(arith\.constant )(\d+)( : (?:index|i64|i32))")
 _COMPARE = re.compile(r"(arith\.cmpi )(s|u)(lt|le|gt|ge),")
 _TURNED = {"lt": "le", "le": "lt", "gt": "ge", "ge": "gt"}
@@ -74,24 +74,34 @@ def launches(
     context: ProofContext = found.context
     given = [*assumptions_of(made.functions), *map(Assumption, assume)]
     rng = random.Random(seed)
-    tried: set[tuple[int, ...]] = set()
-    for _n in range(count * 20):
+    tried: set[tuple[object, ...]] = set()
+    for n in range(count * 20):
         most = rng.choice((2, 5, 17, 40, 70, 150))
-        values: dict[Term, int] = {}
+        limits: dict[Term, tuple[int, int]] = {}
         for name, p in context.parameters.items():
             for s in p.symbols:
                 low, high = s.low or 0, s.high if s.high is not None else 1
-                top = {"blocks": 4}.get(name, most if s is p else max(1, most // 30))
-                values[s] = rng.randint(low, max(low, min(high, top)))
+                top = {"blocks": 4}.get(name, most if s is p else max(1, most // 16))
+                limits[s] = low, max(low, min(high, top))
+        values = {s: rng.randint(*ends) for s, ends in limits.items()}
         named = {name: int(value_of(p, values)) for name, p in context.parameters.items()}
-        key = tuple(named.values()) or (len(tried),)  # other schedules where there is nothing else
+        if not all(one.holds(named) for one in given):  # keep one number, and ask for the others
+            kept, number = rng.choice([*values.items()])
+            found_by_solver = context.solver.model([eq(kept, number)])
+            if not isinstance(found_by_solver, Mapping):
+                continue
+            values = {s: int(found_by_solver.get(s, values[s])) for s in values}
+            if any(x > 40 * limits[s][1] + 4096 for s, x in values.items()):
+                continue
+            named = {name: int(value_of(p, values)) for name, p in context.parameters.items()}
+        schedule = rng.choice((None, rng.randrange(1000)))
+        key = (*named.values(), *((schedule,) if n > 2 * count or not named else ()))
         if key in tried or not all(one.holds(named) for one in given):
             continue
         tried.add(key)
         launch = arguments(context, values, least)
         if launch is None:
             continue
-        schedule = rng.choice((None, rng.randrange(1000)))
         codes = {d.code for name, _ in PROPERTIES.values() for d in reports(context, launch, name, schedule)}
         yield {prop for prop in PROPERTIES for code in codes if is_of(prop, code)}
         if len(tried) == (count if named else min(count, 10)):
