@@ -18,6 +18,25 @@ PTO_ONE(sin)
 PTO_ONE(cos)
 PTO_ONE(erf)
 #undef PTO_ONE
+#define PTO_ONE(name)                                              \
+  inline float name##f(float x) { return __builtin_##name##f(x); } \
+  inline double name(double x) { return __builtin_##name(x); }
+PTO_ONE(sqrt)
+PTO_ONE(fabs)
+PTO_ONE(floor)
+PTO_ONE(ceil)
+PTO_ONE(round)
+PTO_ONE(rint)
+PTO_ONE(trunc)
+#undef PTO_ONE
+#define PTO_TWO(name)                                                          \
+  inline float name##f(float x, float y) { return __builtin_##name##f(x, y); } \
+  inline double name(double x, double y) { return __builtin_##name(x, y); }
+PTO_TWO(fmod)
+PTO_TWO(copysign)
+#undef PTO_TWO
+inline float fmaf(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
+inline double fma(double x, double y, double z) { return __builtin_fma(x, y, z); }
 inline float powf(float x, float y) { return math::pow(x, y); }
 inline double pow(double x, double y) { return math::pow(x, y); }
 inline float ptoas_rsqrtf(float x) { return math::rsqrt(x); }
@@ -25,11 +44,9 @@ inline double ptoas_rsqrt(double x) { return 1.0 / math::sqrt(x); }
 
 }  // namespace pto::detail::functions
 
-#define PTO_OWN_FUNCTIONS                                                                        \
-  using pto::detail::functions::exp, pto::detail::functions::expf, pto::detail::functions::exp2, \
-      pto::detail::functions::exp2f, pto::detail::functions::log, pto::detail::functions::logf,  \
-      pto::detail::functions::log2, pto::detail::functions::log2f, pto::detail::functions::tanh, \
-      pto::detail::functions::tanhf, pto::detail::functions::sin, pto::detail::functions::sinf,  \
-      pto::detail::functions::cos, pto::detail::functions::cosf, pto::detail::functions::erf,    \
-      pto::detail::functions::erff, pto::detail::functions::pow, pto::detail::functions::powf,   \
-      pto::detail::functions::ptoas_rsqrt, pto::detail::functions::ptoas_rsqrtf;
+#define PTO_OWN(name) using pto::detail::functions::name, pto::detail::functions::name##f;
+#define PTO_OWN_FUNCTIONS                                                                                  \
+  PTO_OWN(exp)                                                                                             \
+  PTO_OWN(exp2) PTO_OWN(log) PTO_OWN(log2) PTO_OWN(tanh) PTO_OWN(sin) PTO_OWN(cos) PTO_OWN(erf)            \
+      PTO_OWN(sqrt) PTO_OWN(fabs) PTO_OWN(floor) PTO_OWN(ceil) PTO_OWN(round) PTO_OWN(rint) PTO_OWN(trunc) \
+          PTO_OWN(fmod) PTO_OWN(copysign) PTO_OWN(fma) PTO_OWN(pow) PTO_OWN(ptoas_rsqrt)
