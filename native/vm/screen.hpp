@@ -141,6 +141,7 @@ struct Touch {
   uint64_t sequence;  // in comparisons of blocks: the block
   uint32_t agent;
   uint8_t flags;
+  uint64_t before = 0;  // for a read: the read of the same agent and bytes that it replaces
 };
 
 /// Accesses by their first byte, in classes of similar length. The length limits the search for overlaps: an
@@ -308,7 +309,7 @@ struct Past {
   }
 };
 
-/// What is known about a register; beside its value in the frame.
+/// The facts of a register, beside its value in the frame.
 struct RegisterFacts {
   Past past;
   uint32_t granule;  // of a mask
@@ -374,7 +375,7 @@ struct Scope {
   }
 };
 
-/// What the cores of a block share.
+/// The state that the cores of a block share.
 struct BlockScreen {
   Clocks clocks;
   struct {
@@ -386,7 +387,7 @@ struct BlockScreen {
 enum class Crossing : uint32_t { none, signal, await, meeting };
 
 struct CoreScreen;
-/// A signal through an object of the launch (`Host::ordered`), with what its receiver learns.
+/// A signal through an object of the launch (`Host::ordered`), with the token for its receiver.
 struct Given {
   const BlockScreen* block;
   const CoreScreen* core;
@@ -505,7 +506,11 @@ inline void follow(BlockScreen& block, const Bytes& bytes, bool global, bool wri
   const auto judge = [&](bool old_write) {
     return [&, old_write](const Touch& old, bool& drop) {
       const bool same = old.agent == agent && old.sequence == sequence;
-      if (same && old_write != write) return;
+      if (same && old_write != write) {
+        // the write of an instruction comes after its own reads, but maybe not after earlier ones
+        if (know.of[agent] < old.before && meets(bytes, old.bytes)) suspect("race");
+        return;
+      }
       if (!same && know.of[old.agent] < old.sequence) {
         if ((old.flags & flags & kAtomic) != 0) return;
         const bool exact = (old.flags & flags & kWhole) != 0 && bytes.dense() && old.bytes.dense();
@@ -520,10 +525,11 @@ inline void follow(BlockScreen& block, const Bytes& bytes, bool global, bool wri
   };
   me.writes.meeting(bytes, judge(true));
   if (write) me.reads.meeting(bytes, judge(false));
-  const Touch touch{bytes, sequence, agent, flags};
+  Touch touch{bytes, sequence, agent, flags};
   if (write) {
     me.writes.add(touch);
   } else if (Touch* old = me.reads.find(bytes, [&](const Touch& t) { return t.agent == agent; })) {
+    touch.before = old->sequence == sequence ? old->before : old->sequence;
     *old = touch;
   } else {
     me.reads.add(touch);
@@ -1040,7 +1046,7 @@ inline void follow_signal(detail::Core& core, const volatile void* through, bool
         token.join(me.carried);
         if (all.checks_for(kSync)) signals.raise(me.block, token);
         waiting.push_back({&me.block, &me, token});
-      } else {  // the last arrival passes on what the earlier ones told
+      } else {  // the last arrival passes on the earlier tokens
         std::vector<const CoreScreen*> cores;
         for (const Given& given : waiting) {
           if (given.block == &me.block) me.carried.join(given.token);

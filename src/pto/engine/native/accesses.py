@@ -61,7 +61,7 @@ class Undecided(Exception):
 
 class SiteOperand(NamedTuple):
     """An operand of an instruction: its name in the row, whether it belongs to a list, its value and slot,
-    and the slot of what is known about it: for a register its facts (`RegisterFacts`), for an on-chip
+    and the slot beside it: for a register its facts (`RegisterFacts`), for an on-chip
     pointer the number of its storage."""
 
     name: str

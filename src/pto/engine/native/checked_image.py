@@ -87,7 +87,7 @@ class CheckedLowering(Lowering):
             self.emit(COPY, to, spare, size)
 
     def _storage(self, value: Value) -> int:
-        """Return the slot of what is known about a value: the number of the storage of a tile or a pointer,
+        """Return the slot beside a value: the number of the storage of a tile or a pointer,
         or the facts of a register."""
         slot = self.slot(value)
         found = self._storages.get(slot)
@@ -317,7 +317,7 @@ class CheckedLowering(Lowering):
 
 
 def _beside(value: Value) -> int:
-    """Return the bytes of what is known about a value; 0 if nothing is."""
+    """Return the bytes of the slot beside a value; 0 if there is none."""
     type = value.type
     if isinstance(type, TileBufType) or (isinstance(type, PtrType) and not in_global(type)):
         return _STORAGE

@@ -153,7 +153,7 @@ class CheckedKernel(NativeKernel):
     def screened(
         self, args: Sequence[object], names: frozenset[str], follows: Follows | None, options: Any
     ) -> tuple[LaunchResult, str]:
-        """Return the result of a launch, and what is suspicious after it."""
+        """Return the result of a launch, and the suspicion; empty if there is none."""
         left = False
         with generic.launching():
             self._checked.start(names, follows is not None)
