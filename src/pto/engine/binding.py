@@ -58,7 +58,7 @@ class Binding:
         self.values: dict[str, list[Any]] = {}
         self._copies: list[tuple[Array, Array]] = []
 
-    def bind(self, args: Sequence[Any]) -> list[Diagnostic]:
+    def bind(self, args: Sequence[object]) -> list[Diagnostic]:
         problems: list[Diagnostic] = []
         params = self.kernel.args
         given = list(args)
@@ -72,7 +72,7 @@ class Binding:
                 f"expected {len(params)} arguments for '@{self.kernel.name}', got {len(given)}", None,
                 expected=f"({shown})", got=f"{len(given)}", help="give one value per argument, in this order",
             )]  # fmt: skip
-        bound: dict[Value, Any] = {}  # names may be missing
+        bound: dict[Value, object] = {}  # names may be missing
         for param, value in zip(params, given, strict=True):
             made = self._value(param, value)
             if isinstance(made, Diagnostic):
@@ -139,7 +139,7 @@ class Binding:
         """Add the rank to a message if there are several ranks."""
         return f"{message} (rank {self.rank})" if self._windows is not None else message
 
-    def _value(self, param: Value, value: object) -> Diagnostic | int | float | Pointer | View:
+    def _value(self, param: Value, value: Any) -> Diagnostic | int | float | Pointer | View:
         type = param.type
         if isinstance(type, ScalarType):
             return self._scalar(param, type, value)
@@ -289,7 +289,7 @@ def _same_memory(a: Array, b: Array) -> bool:
     )  # fmt: skip
 
 
-def fits(have: np.dtype[Any], dtype: str) -> bool:
+def fits(have: np.dtype[np.generic], dtype: str) -> bool:
     """Return True if an array of type `have` can hold elements of a type: the same type, or its raw bits."""
     info = DTYPES[dtype]
     right = ARRAY_DTYPES.get(dtype)

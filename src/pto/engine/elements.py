@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from types import ModuleType
+from typing import Any, TypeAlias
 
 import ml_dtypes
 import numpy as np
@@ -26,9 +27,11 @@ except ImportError:
 _NEWER = frozenset(DTYPES if _native is None else set(DTYPES) - {name for name, _ in _native.dtypes()})
 
 Array = np.ndarray[Any, Any]
+#: An element type, in the forms that NumPy takes.
+NumpyType: TypeAlias = "np.dtype[np.generic] | type[np.generic] | str"
 
 #: Element types of NumPy or ml_dtypes; hif8, the fp4 types and s4 use tables.
-ARRAY_DTYPES: dict[str, np.dtype[Any]] = {
+ARRAY_DTYPES: dict[str, np.dtype[np.generic]] = {
     d.name: np.dtype(getattr(np if hasattr(np, d.array) else ml_dtypes, d.array))
     for d in DTYPES.values()
     if d.array
@@ -43,14 +46,14 @@ def has_compiled() -> bool:
     return _native is not None
 
 
-def loops() -> Any:
+def loops() -> ModuleType:
     """Return the compiled module."""
     if _native is None:
         raise ImportError("missing compiled module pto._native; build it with `make setup`")
     return _native
 
 
-def _loops_of(*dtypes: str) -> Any:
+def _loops_of(*dtypes: str) -> ModuleType | None:
     """Return the compiled module if it has these element types, else None."""
     return _native if _native is not None and (not _NEWER or _NEWER.isdisjoint(dtypes)) else None
 
@@ -61,7 +64,7 @@ def code_dtype(dtype: str) -> np.dtype[Any]:
     return np.dtype(f"u{max(8, DTYPES[dtype].bits) // 8}")
 
 
-def decode(dtype: str, codes: Array, to: Any = None) -> Array:
+def decode(dtype: str, codes: Array, to: NumpyType | None = None) -> Array:
     """Return the values of `codes`: float32 (f64: float64), integers, or `to`, a float type that is exact."""
     wide = _WIDE.get(dtype)
     if wide is not None and to is None and _native is not None:
@@ -128,7 +131,7 @@ def convert(
     return _each(codes, lambda code: encoding.convert(code, s, d, mode, saturate, nan), code_dtype(dst))
 
 
-def _each(values: Array, one: Callable[[Any], Any], out: np.dtype[Any]) -> Array:
+def _each(values: Array, one: Callable[[Any], object], out: np.dtype[np.generic]) -> Array:
     """Return an array of a function of every element."""
     return np.array([one(x) for x in values.ravel().tolist()], out).reshape(values.shape)
 

@@ -7,8 +7,6 @@ elements below 32 bits that round once. `number` is any function of one or two P
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from . import elements
@@ -23,13 +21,13 @@ def log(x: Array, wide: bool = False) -> Array:
     return elements.loops().log_f32(_single(x), wide).reshape(x.shape)
 
 
-def power(x: Array, y: Any, wide: bool = False) -> Array:
+def power(x: Array, y: Array, wide: bool = False) -> Array:
     """Return powers of f32 numbers."""
     x, y = np.broadcast_arrays(x, y)
     return elements.loops().pow_f32(_single(x), _single(y), wide).reshape(x.shape)
 
 
-def power_f64(x: Array, y: Any) -> Array:
+def power_f64(x: Array, y: Array) -> Array:
     x, y = np.broadcast_arrays(x, y)
     given = (np.ascontiguousarray(a, np.float64).ravel() for a in (x, y))
     return elements.loops().pow_f64(*given).reshape(x.shape)

@@ -9,9 +9,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
-from ..diag import render
+from ..diag import Diagnostic, render
 from ..isa.record import Record
 
 
@@ -23,7 +22,7 @@ class JournalEvent(Record):
 
     what: str
     program: str
-    diagnostics: tuple[Any, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
     text: str = ""
 
 
@@ -31,7 +30,7 @@ _listeners: list[Callable[[JournalEvent], None]] = []
 _said: set[str] = set()
 
 
-def note(what: str, program: str, diagnostics: tuple[Any, ...] = (), text: str = "") -> None:
+def note(what: str, program: str, diagnostics: tuple[Diagnostic, ...] = (), text: str = "") -> None:
     for listener in _listeners:
         listener(JournalEvent(what, program, diagnostics, text))
     if not _listeners:

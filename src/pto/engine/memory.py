@@ -276,7 +276,7 @@ class Tile:
             None  # only for a window that leaves its source: its position in the source
         )
         #: The last requested region and the facts from it: instructions often request the same region again.
-        self.cut: tuple[tuple[Any, ...], Region] | None = None
+        self.cut: tuple[tuple[object, ...], Region] | None = None
 
     @property
     def valid(self) -> tuple[int, int]:
@@ -408,7 +408,7 @@ class View:
         self.whole_of = whole_of or dims  # extents of the view that a window is taken from
         #: `dims5` of a layout, and the last requested region with the facts from it.
         self.five: tuple[str | None, tuple[tuple[int, ...], tuple[int, ...]]] | None = None
-        self.cut: tuple[tuple[Any, ...], Region] | None = None
+        self.cut: tuple[tuple[object, ...], Region] | None = None
 
     @property
     def bits(self) -> int:

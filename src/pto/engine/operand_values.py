@@ -12,7 +12,6 @@ instructions.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from ..perf.explorer.values import IN, MOST_ELEMENTS, OUT, Values
 from . import elements
 from .debug.expressions import ExpressionError
 from .debug.values import ValueMatrix
+from .elements import Array
 from .memory import ConvTile, Tile, View
 from .watch import INSTRUCTION, Event, Watcher
 
@@ -70,11 +70,11 @@ class Keeper(Watcher):
             values.matrix(event, f"{name}\0{label}", role, codes, value.dtype, kind, decode)
 
 
-def _decoded(dtype: str, codes: object) -> Any:
+def _decoded(dtype: str, codes: Array) -> Array:
     return elements.decode(dtype, np.ascontiguousarray(codes))
 
 
-def _contents(place: Tile | View | ConvTile) -> tuple[Any, str]:
+def _contents(place: Tile | View | ConvTile) -> tuple[Array, str]:
     """Return the valid bits as a matrix of limited size, and a description in words."""
     matrix = ValueMatrix(place)
     rows, cols = matrix.valid if matrix.valid is not None else matrix.shape

@@ -45,7 +45,7 @@ _RANK, _BYTES, _FIRST = 2, 3, 4
 class Launches(Protocol):
     """A kernel, which is launched on all ranks."""
 
-    def run(self, *args: object, **options: Any) -> LaunchResult: ...
+    def run(self, *args: object, **options: object) -> LaunchResult: ...
 
 
 class RankContext:
@@ -186,7 +186,7 @@ class World:
 
     def run(
         self, kernel: Launches, args: Sequence[Sequence[object]] | Callable[[int], Sequence[object]],
-        **options: Any,
+        **options: object,
     ) -> LaunchResult:  # fmt: skip
         """Launch a kernel on all ranks. `args` are the arguments of each rank, or a function that returns
         them: arrays and numbers of the rank, windows, and `context` for the structure. Options are those of

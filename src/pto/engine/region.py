@@ -8,11 +8,10 @@ global memory, plain and boxed layouts, data and its shadows.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
-from .elements import Array
+from .elements import Array, NumpyType
 
 
 class Axis:
@@ -71,9 +70,9 @@ class Region:
         self.first = first  # indices of the first element in the tile or view
         self._bounds: tuple[int, int] | None = None
         self._dense: bool | None = None
-        self._key: tuple[Any, ...] | None = None
+        self._key: tuple[object, ...] | None = None
         #: The last viewed array, its element type, and its elements.
-        self._seen: tuple[Any, Any, Array] | None = None
+        self._seen: tuple[object, object, Array] | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -104,7 +103,7 @@ class Region:
         return found
 
     @property
-    def key(self) -> tuple[Any, ...]:
+    def key(self) -> tuple[object, ...]:
         """Return a key that is equal for regions of the same bytes in the same order."""
         found = self._key
         if found is None:
@@ -141,7 +140,7 @@ class Region:
         shape = self.rows.size, self.cols.size * item
         return np.ndarray(shape, table.dtype, table, first * entry, (self.rows.stride * item * entry, entry))
 
-    def view(self, data: Array, dtype: Any) -> Array | None:
+    def view(self, data: Array, dtype: NumpyType) -> Array | None:
         """Return the elements in place, as an array of an element type; None if no strides reach them."""
         seen = self._seen
         if seen is not None and seen[0] is data and seen[1] is dtype:
@@ -151,7 +150,7 @@ class Region:
             self._seen = data, dtype, found
         return found
 
-    def _view(self, data: Array, dtype: Any) -> Array | None:
+    def _view(self, data: Array, dtype: NumpyType) -> Array | None:
         if self.bits == 4:
             return None
         item, base = self.bits // 8, self.base
@@ -179,7 +178,7 @@ class Region:
             steps += [step * item, inner_step * item]
         return np.ndarray(shape, dtype, data, start, steps)
 
-    def load(self, data: Array, dtype: Any) -> Array:
+    def load(self, data: Array, dtype: NumpyType) -> Array:
         """Return the elements as a matrix; it may share memory with `data`."""
         found = self.view(data, dtype)
         if found is not None:
@@ -262,7 +261,7 @@ def _halves(values: Array, pairs: Region) -> tuple[Array, Array]:
     return values[::2], values[1::2]
 
 
-def load_at(data: Array, base: int, at: Array, bits: int, dtype: Any, nibble: int = 0) -> Array:
+def load_at(data: Array, base: int, at: Array, bits: int, dtype: NumpyType, nibble: int = 0) -> Array:
     """Return elements at any element offsets from byte `base`."""
     if bits == 4:
         place = at + nibble
@@ -291,7 +290,7 @@ def _check_nibbles(base: int, place: Array) -> None:
         raise IndexError(f"a nibble before byte 0, from byte {base}")
 
 
-def _typed(data: Array, base: int, at: Array, bits: int, dtype: Any) -> Array:
+def _typed(data: Array, base: int, at: Array, bits: int, dtype: NumpyType) -> Array:
     """Return the memory from `base` on as elements; offsets may not be negative."""
     item = bits // 8
     if not at.size:

@@ -64,7 +64,7 @@ class _Cost(NamedTuple):
     """The cost of an instruction, the parts of the cost, and the touched bytes."""
 
     charge: Charge
-    made: tuple[Row, Mapping[str, Any]]
+    made: tuple[Row, Mapping[str, object]]
     touched: tuple[Range, ...]
 
 
@@ -85,7 +85,7 @@ class _Plan:
         #: For an instruction of a vecscope: bits of its elements, and the registers that it reads and writes.
         self.flow: _Flow | None = None
         #: Costs by operands.
-        self.costs: dict[Any, _Cost] = {}
+        self.costs: dict[object, _Cost] = {}
         #: Records of events without operands, by core, pipe and kind.
         self.rows: dict[Any, _Row] = {}
 
@@ -123,14 +123,14 @@ class TimeRecorder(Watcher):
         #: One row per event: columns of the trace when the launch has ended.
         self._rows: list[_Row] = []
         #: By instruction, core, pipe and operands: the record and the touched bytes.
-        self._found: dict[Any, tuple[_Row, tuple[Range, ...]]] = {}
+        self._found: dict[object, tuple[_Row, tuple[Range, ...]]] = {}
         self._cores: dict[WatchedCore, int] = {}
         self._index = self.trace.numbers = [0]  # by number of an event
         self._read: set[Buffer] = set()  # arrays in global memory
         self._written: set[Buffer] = set()
         self._drains: dict[WatchedCore, Operation] = {}
         self._looking: dict[WatchedCore, int] = {}  # events that look at signals in global memory
-        self._signals: dict[Any, int] = {}
+        self._signals: dict[object, int] = {}
         self._scopes: dict[Event, VectorFunction] = {}
         self._meetings: dict[int, list[list[int]]] = {}  # by core, in order
         self._program: _TimedProgram
@@ -235,7 +235,7 @@ class TimeRecorder(Watcher):
             self._plans[op] = self._plan(op)
         self._rows.append((self._cores[core], 0, self._plans[op].site, of.DRAIN, 0))
 
-    def met(self, cores: list[Any]) -> None:
+    def met(self, cores: Sequence[WatchedCore]) -> None:
         group: list[int] = []
         self.trace.meets.append(group)
         for core in cores:
@@ -367,12 +367,12 @@ def _sources(value: Value, carried: bool = False, depth: int = 8) -> list[tuple[
     return [*_sources(begins, carried, depth - 1), *_sources(end[at], True, depth - 1)]
 
 
-def _key(args: Mapping[str, object], names: tuple[str, ...]) -> tuple[Any, ...]:
+def _key(args: Mapping[str, object], names: tuple[str, ...]) -> tuple[object, ...]:
     """Return the facts that decide the cost and the bytes of an instruction."""
-    key: list[Any] = []
+    key: list[object] = []
     for name in names:
         value: Any = args.get(name)
-        kind: Any = value.__class__
+        kind: object = value.__class__
         if kind is Tile:
             key.append((value.address, value.v_row, value.v_col, value.rows, value.cols))
         elif kind is View:
@@ -390,7 +390,7 @@ def _key(args: Mapping[str, object], names: tuple[str, ...]) -> tuple[Any, ...]:
 _OTHER = object()
 
 
-def _whole(value: Any) -> Any:
+def _whole(value: object) -> object:
     """Return the facts of an operand that decide its cost (`_seen`) and its bytes (`_bounds`) in all
     launches."""
     match value:
@@ -432,7 +432,7 @@ def _touched(row: Row, plan: _Plan, args: Mapping[str, object]) -> tuple[Range, 
     return tuple(found)
 
 
-def _seen(value: object) -> Any:
+def _seen(value: object) -> object:
     """Return an operand in the form for costs."""
     match value:
         case Tile():

@@ -115,7 +115,7 @@ class Event:
     scratch: Sequence[Access] = ()
     #: True if its stores are atomic updates because of a mode register, and not of the operation.
     atomic = False
-    result: Any = None
+    result: object = None
     #: The origin of a scalar result that a watcher found undefined; the engine carries it along.
     undefined: Any = None
     began = False
@@ -124,7 +124,7 @@ class Event:
 
     def __init__(
         self,
-        core: Any,
+        core: WatchedCore,
         pipe: str,
         op: Operation,
         what: str = INSTRUCTION,
@@ -144,7 +144,7 @@ class Event:
         #: Memory touched so far, without registers; complete once finished.
         self.accesses: list[Access] = []
         #: Data of watchers, each with its own key.
-        self.keeps: dict[Any, Any] = {}
+        self.keeps: dict[object, Any] = {}
 
     @property
     def name(self) -> str:
@@ -176,7 +176,7 @@ class Given:
         #: If cores meet over semaphores: the signals of all of them, which this one represents.
         self.of = of
         #: Data of watchers, each with its own key.
-        self.keeps: dict[Any, Any] = {}
+        self.keeps: dict[object, Any] = {}
 
 
 class Watcher:
@@ -246,7 +246,7 @@ class Watcher:
     def memory_barrier(self, core: WatchedCore, op: Operation, kind: str) -> None:
         """A `mem_bar` of a vecscope."""
 
-    def met(self, cores: list[Any]) -> None:
+    def met(self, cores: Sequence[WatchedCore]) -> None:
         """All cores that wait at a grid barrier have arrived."""
 
     def notified(self, core: WatchedCore, op: Operation, signal: View, value: int) -> None:

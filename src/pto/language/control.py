@@ -251,7 +251,7 @@ def no_dep(tensor: Given) -> Given:
 
 
 #: Loops and regions by name.
-FORMS: dict[str, Callable[..., Any]] = {
+FORMS: dict[str, Callable[..., object]] = {
     name: made
     for name, made in list(globals().items())
     if inspect.isfunction(made) and made.__module__ == __name__ and not name.startswith("_")

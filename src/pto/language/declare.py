@@ -41,8 +41,8 @@ class Declared:
     """A decorated function. `enclosing` has the names of the enclosing function."""
 
     def __init__(
-        self, function: Callable[..., Any], kind: str, enclosing: Mapping[str, Any] | None = None,
-        method: bool = False, **options: Any,
+        self, function: Callable[..., Any], kind: str, enclosing: Mapping[str, object] | None = None,
+        method: bool = False, **options: object,
     ) -> None:  # fmt: skip
         self.function = function
         self.said = kind
@@ -52,7 +52,9 @@ class Declared:
         self.attrs: Any = None  # attributes from the decorator, as from `pl.func_attr`
         self.strict = False  # each name is assigned once
         self.owner: Any = None  # the program whose method this is
-        self.executable: Any = None  # the function that `interpret` executes; see executable.py
+        self.executable: tuple[ast.FunctionDef | None] | None = (
+            None  # the function that `interpret` executes; see executable.py
+        )
 
     @property
     def name(self) -> str:
@@ -158,11 +160,11 @@ class Declared:
         ]
         return known if len(known) == len(said) else None
 
-    def _evaluated(self, name: str, text: str) -> Any:
+    def _evaluated(self, name: str, text: str) -> object:
         find = surroundings(self.function, self.enclosing)
 
         class Names(dict[str, Any]):
-            def __missing__(self, key: str) -> Any:
+            def __missing__(self, key: str) -> object:
                 return find(key)
 
         try:

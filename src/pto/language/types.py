@@ -20,6 +20,7 @@ from .ir import (
     ScalarType,
     TensorType,
     TileType,
+    Type,
 )
 
 
@@ -108,10 +109,10 @@ class MemRef:
     """Named memory for a tile: `pl.Tile[shape, dtype, l0c[i % 2], pl.Mem.Acc]` with `l0c =
     pl.MemRef(slots=2)`. It has no effect, because the tools place tiles."""
 
-    def __init__(self, *where: Any, slots: int = 1, **_: Any) -> None:
+    def __init__(self, *where: object, slots: int = 1, **_: object) -> None:
         self.slots = slots
 
-    def __getitem__(self, slot: Any) -> MemRef:
+    def __getitem__(self, slot: object) -> MemRef:
         if isinstance(slot, int) and not 0 <= slot < self.slots:
             raise IndexError(f"slot {slot} is out of range: {self.slots} slots")
         return self
@@ -135,12 +136,12 @@ class TileView(Record):
 
     valid_shape: Any = None
     stride: Any = None
-    start_offset: Any = None
+    start_offset: object = None
     blayout: Any = None
     slayout: Any = None
-    fractal: Any = None
+    fractal: object = None
     pad: Any = None
-    compact: Any = None
+    compact: object = None
     transposed: bool = False
     flat: bool = False
     scales: str = ""
@@ -161,7 +162,7 @@ class _Kind(type):
 
     kind: str
 
-    def __getitem__(cls, items: Any) -> Annotation:
+    def __getitem__(cls, items: object) -> Annotation:
         items = items if isinstance(items, tuple) else (items,)
         return cls._annotation(items)  # type: ignore[attr-defined]
 
@@ -243,7 +244,7 @@ class InOut(_Directed):
 TaskId = Annotation("scalar", None, TASK_ID)
 
 
-def annotation(given: Any) -> Annotation | None:
+def annotation(given: object) -> Annotation | None:
     """Return an annotation; None for types outside of the language."""
     if isinstance(given, Annotation):
         return given
@@ -258,7 +259,7 @@ def annotation(given: Any) -> Annotation | None:
     return None
 
 
-def written_type(said: Annotation) -> Any:
+def written_type(said: Annotation) -> Type:
     """Return the type of a complete annotation, with all extents."""
     dtype = said.dtype
     assert dtype is not None

@@ -53,7 +53,7 @@ class Core:
 class Counts:
     """Number of each part of a component of a machine."""
 
-    def __init__(self, word: str, parts: dict[Any, int]) -> None:
+    def __init__(self, word: str, parts: dict[object, int]) -> None:
         setattr(self, f"{word}_counts", parts)
 
 

@@ -37,7 +37,7 @@ class DistributedCompiledProgram(metaclass=_OfAHost):
         )
 
     @classmethod
-    def from_dir(cls, *_: object, **__: object) -> Any:
+    def from_dir(cls, *_: object, **__: object) -> object:
         raise refuse("DistributedCompiledProgram.from_dir", "compile the program again: f.compile(..)")
 
 
@@ -111,7 +111,7 @@ class DistributedWorker(ChipWorker):
 
     # ---- programs ----
 
-    def __call__(self, *args: Any, config: RunConfig | None = None) -> Any:
+    def __call__(self, *args: object, config: RunConfig | None = None) -> object:
         """Run the only program of the worker."""
         if len(self._programs) > 1:
             raise TypeError("worker(*args) is ambiguous with several programs: worker.run(compiled, *args)")
@@ -128,7 +128,7 @@ class DistributedWorker(ChipWorker):
         self._known(compiled)
         return super().register(compiled)
 
-    def run(self, compiled: object, *args: object, config: object = None) -> Any:
+    def run(self, compiled: object, *args: object, config: object = None) -> object:
         self._require_ready("run")
         return self._known(compiled)(*args, config=config)
 
@@ -209,7 +209,7 @@ def prepare(
 Compiled.prepare = prepare  # type: ignore[method-assign]
 
 
-def _tensor_from_continuous(arg: object) -> Any:
+def _tensor_from_continuous(arg: object) -> object:
     """Return an argument of a callback as a torch tensor."""
     from ...language.graphs.python_tasks import as_torch
 

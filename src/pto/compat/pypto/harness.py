@@ -16,6 +16,7 @@ from __future__ import annotations
 import importlib
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -92,7 +93,7 @@ class TensorSpec:
     name: str
     shape: list[int]
     dtype: DataType
-    init_value: Any = None
+    init_value: object = None
     is_output: bool = False
 
 
@@ -107,7 +108,7 @@ class PTOTestCase(ABC):
         *,
         platform: str | None = None,
         backend_type: BackendType | None = None,
-        strategy: Any = None,
+        strategy: object = None,
         memory_planner: MemoryPlanner | None = None,
         enable_pypto_l0c_double_buffer: bool | None = None,
     ) -> None:
@@ -130,12 +131,14 @@ class PTOTestCase(ABC):
     def get_program(self) -> Any: ...
 
     @abstractmethod
-    def compute_expected(self, tensors: dict[str, Any], params: dict[str, Any] | None = None) -> None: ...
+    def compute_expected(
+        self, tensors: Mapping[str, Any], params: Mapping[str, object] | None = None
+    ) -> None: ...
 
     def define_scalars(self) -> list[ScalarSpec]:
         return []
 
-    def get_strategy(self) -> Any:
+    def get_strategy(self) -> object:
         return self._override_strategy or OptimizationStrategy.Default
 
     def get_memory_planner(self) -> MemoryPlanner | None:
@@ -170,7 +173,7 @@ class TestRunner:
 
     __test__ = False
 
-    def __init__(self, config: RunConfig | None = None, *_: Any, **__: Any) -> None:
+    def __init__(self, config: RunConfig | None = None, *_: object, **__: object) -> None:
         self.config = config or RunConfig()
 
     def run(self, case: PTOTestCase) -> RunResult:

@@ -15,7 +15,7 @@ from ...language.programs.config import RunConfig
 from . import session
 
 #: Options of pypto's tests: name, default, help. A default of False makes a switch.
-_OPTIONS: tuple[tuple[str, Any, str], ...] = (
+_OPTIONS: tuple[tuple[str, object, str], ...] = (
     ("--platform", "a2a3", "platforms to run for, separated by commas; devices are simulated"),
     ("--device", "0", "ignored: there is only one device"),
     ("--strategy", "Default", "ignored: there is only one strategy"),
@@ -61,7 +61,7 @@ def test_config(request: Any) -> RunConfig:
 
 
 @pytest.fixture
-def test_runner(test_config: RunConfig) -> Any:
+def test_runner(test_config: RunConfig) -> object:
     from .harness import TestRunner
 
     return TestRunner(test_config)

@@ -4,7 +4,7 @@ raises an error with an alternative."""
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import NoReturn
 
 from ...diag import Diagnostic, DiagnosticError
 from .modules import MODULES
@@ -46,7 +46,7 @@ class Refused:
         self.__name__ = self.__qualname__ = name
         self._instead = instead
 
-    def __call__(self, *_: Any, **__: Any) -> Any:
+    def __call__(self, *_: object, **__: object) -> NoReturn:
         raise refuse(self.__name__, self._instead)
 
     def __getattr__(self, name: str) -> Refused:
@@ -58,7 +58,7 @@ class Refused:
         return f"<refused {self.__name__}>"
 
 
-def missing(module: str, name: str) -> Any:
+def missing(module: str, name: str) -> object:
     """Return a submodule or a refused name for an unknown attribute of a module, or raise AttributeError."""
     if f"{module}.{name}" in MODULES:
         return importlib.import_module(f"{module}.{name}")

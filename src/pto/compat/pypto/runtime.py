@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ class RunResult:
     test_name: str | None = None
     error: str | None = None
     execution_time: float | None = None
-    profile: Any = None
+    profile: object = None
 
     def __str__(self) -> str:
         word = "PASS" if self.passed else "FAIL"
@@ -99,10 +99,10 @@ def configure_log(level: object = None, *_: object, **__: object) -> None:
     _log_level[0] = level
 
 
-_log_level: list[Any] = ["warn"]
+_log_level: list[object] = ["warn"]
 
 
-def log_level() -> Any:
+def log_level() -> object:
     return _log_level[0]
 
 
@@ -140,8 +140,8 @@ class BenchmarkStats:
     host_wall_us: list[float] = field(default_factory=list)
     rounds: int = 0
     warmup: int = 0
-    invocations: list[Any] = field(default_factory=list)
-    rounds_dispatches: list[Any] = field(default_factory=list)
+    invocations: list[object] = field(default_factory=list)
+    rounds_dispatches: list[object] = field(default_factory=list)
     fallback_flattened: bool = False
     unstable_dispatch_slots: bool = False
 
@@ -159,7 +159,7 @@ class BenchmarkStats:
     def per_rank(self, metric: str = "device") -> dict[int, list[float]]:
         return {0: self.per_round(metric)}
 
-    def _over(self, function: Any) -> float:
+    def _over(self, function: Callable[[list[float]], float]) -> float:
         return float(function(self.device_wall_us)) if self.device_wall_us else 0.0
 
     device_us_min = device_wall_us_min = property(lambda self: self._over(min))

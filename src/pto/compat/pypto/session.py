@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import sys
 import time
-from typing import Any
 
 from ... import knobs
 from ...diag import Diagnostic, render, visible
@@ -51,7 +50,7 @@ class ProgramListener:
             print(text, file=sys.stderr, flush=True)
 
     def _write(self, event: journal.JournalEvent) -> None:
-        line: dict[str, Any] = {"what": event.what, "program": event.program, "cpu": time.process_time()}
+        line: dict[str, object] = {"what": event.what, "program": event.program, "cpu": time.process_time()}
         if event.diagnostics:
             line["findings"] = [
                 {"code": d.code, "severity": d.severity, "text": render([d])} for d in event.diagnostics

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import inspect
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from ...language.declare import Declared
 from ...language.programs import call
 from ...language.programs.callable import CallableProgram
 from ...language.programs.compiled import Compiled, new_folder
+from ...language.programs.jit import JitFunction
 
 
 def orchestrations(program: object) -> list[Declared]:
@@ -29,8 +29,7 @@ class Several(CallableProgram):
         self.platform = config.platform
         self.params = []
         self.folder: Path | None = None
-        made = {f.name: SimpleNamespace(declared=f, _cache={}, _quick={}) for f in found}
-        self.parts: dict[str, Compiled] = {n: call.compiled(f, (), {}, config) for n, f in made.items()}
+        self.parts = {f.name: call.compiled(JitFunction(f), (), {}, config) for f in found}
 
     @property
     def orchestration_names(self) -> list[str]:
@@ -47,7 +46,7 @@ class Several(CallableProgram):
             return parts[name]
         raise AttributeError(f"{self.__dict__.get('name')} has no attribute or orchestration '{name}'")
 
-    def __call__(self, *args: Any, config: Any = None) -> Any:
+    def __call__(self, *args: object, config: object = None) -> object:
         raise TypeError(
             f"{self.name} has several orchestrations, select one explicitly: {', '.join(self.parts)}"
         )

@@ -22,7 +22,7 @@ def module_of(dtype: object) -> Any:
     return sys.modules[name]
 
 
-def made(shape: Any, dtype: Any, value: Any, library: Any) -> Any:
+def made(shape: object, dtype: object, value: Any, library: Any) -> Any:
     """Return an array with the values of a description."""
     if value is None:
         return library.zeros(shape, dtype=dtype)
@@ -44,10 +44,10 @@ class TensorSpec:
     name: str
     shape: list[int]
     dtype: Any
-    init_value: Any = None
+    init_value: object = None
     is_output: bool = False
 
-    def create_tensor(self) -> Any:
+    def create_tensor(self) -> object:
         return made(self.shape, self.dtype, self.init_value, module_of(self.dtype))
 
 

@@ -18,7 +18,7 @@ from .refused import refuse
 class DeviceTensor:
     """An array that a worker keeps: `data_ptr`, `shape`, and `dtype` as requested."""
 
-    def __init__(self, data_ptr: int, shape: Sequence[int], dtype: Any, *, buffer: Any = None) -> None:
+    def __init__(self, data_ptr: int, shape: Sequence[int], dtype: object, *, buffer: Any = None) -> None:
         if buffer is None:
             raise refuse("DeviceTensor of a bare address", "use worker.alloc_tensor(shape, dtype)")
         self.data_ptr = data_ptr
@@ -85,7 +85,7 @@ class RegistrationHandle:
         self.cid = cid
         self.closed = False
 
-    def __call__(self, *args: Any, config: Any = None) -> Any:
+    def __call__(self, *args: object, config: object = None) -> object:
         if self.closed:
             raise RuntimeError(f"cannot run {self.compiled.name}: it is not registered")
         return self._worker.run(self.compiled, *args, config=config)
@@ -96,7 +96,7 @@ class RegistrationHandle:
     def __enter__(self) -> RegistrationHandle:
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         self.unregister()
 
 
@@ -110,7 +110,7 @@ class ChipWorker(Worker):
     level = 2
 
     def __init__(
-        self, config: RunConfig | None = None, *, runtime: str = "tensormap_and_ringbuffer", **_: Any
+        self, config: RunConfig | None = None, *, runtime: str = "tensormap_and_ringbuffer", **_: object
     ) -> None:
         self._config = config or RunConfig()
         self.runtime = runtime
@@ -150,7 +150,7 @@ class ChipWorker(Worker):
             found = self._handles[id(compiled)] = RegistrationHandle(self, compiled, len(self._handles))
         return found
 
-    def run(self, compiled: CallableProgram, *args: Any, config: Any = None) -> Any:
+    def run(self, compiled: CallableProgram, *args: object, config: object = None) -> object:
         self._require_ready("run")
         self.register(compiled)
         return compiled(*args, config=config)
@@ -158,7 +158,7 @@ class ChipWorker(Worker):
     # ---- memory ----
 
     def alloc_tensor(
-        self, shape: Sequence[int], dtype: Any, init: Any = None, *, worker_id: int = 0
+        self, shape: Sequence[int], dtype: object, init: object = None, *, worker_id: int = 0
     ) -> DeviceTensor:
         self._require_ready("alloc_tensor")
         name = arguments.dtype_name(dtype)
@@ -209,5 +209,5 @@ class ChipWorker(Worker):
     def __enter__(self) -> ChipWorker:
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

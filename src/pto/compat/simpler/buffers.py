@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import enum
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from ...runtime.memory import fenced
@@ -60,7 +61,7 @@ class Buffer:
         self,
         base: int,
         nbytes: int,
-        owner: Any,
+        owner: object,
         kind: BackendKind = BackendKind.POSIX_SHM,
         chip: int = 0,
     ) -> None:
@@ -95,7 +96,9 @@ class Buffer:
     def shm(self) -> _SharedBytes | None:
         return None if self.closed else _SharedBytes(self.base, self.nbytes)
 
-    def tensor(self, shapes: Any, dtype: object, strides: Any = None, byte_offset: int = 0) -> Tensor:
+    def tensor(
+        self, shapes: Sequence[int], dtype: object, strides: Sequence[int] | None = None, byte_offset: int = 0
+    ) -> Tensor:
         if self.closed:
             raise ValueError("the buffer has been released")
         return Tensor(self, byte_offset, tuple(int(n) for n in shapes), dtype, strides)
@@ -109,8 +112,9 @@ class Tensor:
     """A view of a buffer: contiguous elements from a byte offset."""
 
     def __init__(
-        self, buffer: Buffer, byte_offset: int, shapes: tuple[int, ...], dtype: object, strides: Any = None
-    ) -> None:
+        self, buffer: Buffer, byte_offset: int, shapes: tuple[int, ...], dtype: object,
+        strides: Sequence[int] | None = None,
+    ) -> None:  # fmt: skip
         self.buffer, self.byte_offset, self.shapes = buffer, int(byte_offset), shapes
         self.dtype = DataType(getattr(dtype, "value", dtype))
         self.strides = _row_major(shapes)
@@ -183,7 +187,7 @@ def _row_major(shapes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(math.prod(shapes[i + 1 :]) for i in range(len(shapes)))
 
 
-def host_range(value: Any, what: str) -> tuple[int, int, Any]:
+def host_range(value: Any, what: str) -> tuple[int, int, object]:
     """Return the address and size of the bytes of a host object, and an object that keeps them alive."""
     if isinstance(value, Buffer):
         return value.base, value.nbytes, value

@@ -118,7 +118,7 @@ def read_pto_isa_pin() -> str:
 class RuntimeBuilder:
     """Builder of runtimes, which are part of this package."""
 
-    def __init__(self, platform: str = "a2a3sim", **_: Any) -> None:
+    def __init__(self, platform: str = "a2a3sim", **_: object) -> None:
         self.platform = platform_of(platform)
 
     def get_binaries(self, runtime: str, **_: object) -> SimpleNamespace:
@@ -214,7 +214,7 @@ class ChipCallable:
 class CallableHandle:
     """Handle of a callable that is registered at a worker."""
 
-    def __init__(self, target: Any, worker: Any, number: int) -> None:
+    def __init__(self, target: object, worker: object, number: int) -> None:
         self.target, self.worker, self.number = target, worker, number
         self.unregistered = False
 

@@ -14,7 +14,6 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -87,7 +86,7 @@ class Chip:
         target: ChipCallable,
         args: TaskArgs | None,
         config: CallConfig | None,
-        company: Any = None,
+        company: object = None,
         member: int = -1,
     ) -> None:
         config = config if config is not None else CallConfig()
@@ -95,7 +94,7 @@ class Chip:
         args = args if args is not None else TaskArgs()
         staged = _Staged(target, args)
         names = asked()
-        options: dict[str, Any] = {
+        options: dict[str, object] = {
             "runtime": "tensormap_and_ringbuffer",
             "aicpu_thread_num": config.aicpu_thread_num,
             "check_hazards": OF_GRAPHS in names or knobs.get("PTO_SANITIZE") == WARN,
@@ -229,7 +228,7 @@ class _Staged:
         return out
 
 
-def _bytes(tensor: Tensor) -> np.ndarray[Any, Any]:
+def _bytes(tensor: Tensor) -> np.ndarray:
     """Return the bytes of a host tensor."""
     count = math.prod(tensor.shapes) * tensor.dtype.nbytes
     if count == 0:

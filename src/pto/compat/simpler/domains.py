@@ -4,7 +4,6 @@ others."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ...engine import ranks
 from ...isa.machine import MOST_RANKS
@@ -18,7 +17,7 @@ def allocate(
     window_size: int,
     specs: list[CommBufferSpec],
     number: int,
-    released: Callable[[Any], None],
+    released: Callable[..., None],
 ) -> CommDomainHandle:
     """Return new windows of zeros, in the order of the ranks."""
     if not members or len(set(members)) != len(members):

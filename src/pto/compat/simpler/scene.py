@@ -60,7 +60,7 @@ class TaskArgsBuilder:
 
     def __init__(self, *specs: TensorArg | Scalar) -> None:
         self._specs: list[Any] = []
-        self._data: dict[str, Any] = {}
+        self._data: dict[str, object] = {}
         for spec in specs:
             self._add(spec)
 
@@ -105,9 +105,9 @@ def _copied(value: Any) -> Any:
 class CallableNamespace:
     """Callables by name. `keep` keeps objects alive as long as the namespace."""
 
-    def __init__(self, entries: Mapping[str, Any]) -> None:
+    def __init__(self, entries: Mapping[str, object]) -> None:
         self._entries = dict(entries)
-        self._kept: list[Any] = []
+        self._kept: list[object] = []
 
     def __getattr__(self, name: str) -> Any:
         entries = self.__dict__.get("_entries", {})
@@ -115,7 +115,7 @@ class CallableNamespace:
             return entries[name]
         raise AttributeError(f"CallableNamespace has no entry '{name}'")
 
-    def keep(self, *objects: Any) -> Any:
+    def keep(self, *objects: object) -> object:
         self._kept.extend(objects)
         return objects[0] if len(objects) == 1 else objects or None
 
@@ -177,25 +177,25 @@ def _l3_ref(args: TaskArgsBuilder, name: str, worker: object = None) -> Tensor:
 # ---- declarations ----
 
 
-def scene_level(level: int | SceneTestLevel) -> Callable[[Any], Any]:
+def scene_level(level: int | SceneTestLevel) -> Callable[[object], object]:
     try:
         found = SceneTestLevel(level)
     except ValueError:
         known = ", ".join(str(int(x)) for x in SceneTestLevel)
         raise ValueError(f"Unsupported scene test level {level!r}; expected one of: {known}") from None
 
-    def mark(what: Any) -> Any:
+    def mark(what: Any) -> object:
         what._st_level = found
         return what
 
     return mark
 
 
-def scene_test(level: int | SceneTestLevel, runtime: str) -> Callable[[Any], Any]:
+def scene_test(level: int | SceneTestLevel, runtime: str) -> Callable[[type], type]:
     """Mark a class as a scene test, and check its declarations."""
     mark = scene_level(level)
 
-    def declare(cls: Any) -> Any:
+    def declare(cls: Any) -> type:
         _check_cases(cls)
         mark(cls)
         cls._st_runtime = runtime
@@ -206,7 +206,7 @@ def scene_test(level: int | SceneTestLevel, runtime: str) -> Callable[[Any], Any
     return declare
 
 
-def _check_cases(cls: Any) -> None:
+def _check_cases(cls: type) -> None:
     for at, case in enumerate(getattr(cls, "CASES", ())):
         where = f"{cls.__name__}.CASES[{at}]"
         if not isinstance(case, Mapping):
@@ -230,7 +230,7 @@ def _check_cases(cls: Any) -> None:
                 )
 
 
-def _placed(spec: Any, folder: Path) -> Any:
+def _placed(spec: Any, folder: Path) -> object:
     """Return a CALLABLE with paths relative to the file of its class made absolute."""
     spec = dict(spec)
     if "callables" in spec:
@@ -244,7 +244,7 @@ def _placed(spec: Any, folder: Path) -> Any:
     return spec
 
 
-def _placed_kernel(kernel: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+def _placed_kernel(kernel: Mapping[str, Any], folder: Path) -> dict[str, object]:
     made = dict(kernel)
     if "source" in made:
         made["source"] = _path(made["source"], folder)
@@ -275,7 +275,7 @@ def l3_compile_cache_key(
 
 
 def _compile_chip_callable_from_spec(
-    spec: Mapping[str, Any], platform: str, runtime: str, key: Any
+    spec: Mapping[str, Any], platform: str, runtime: str, key: object
 ) -> ChipCallable:
     if key not in _compiled:
         compiler = KernelCompiler(platform)
@@ -391,14 +391,14 @@ class SceneTestCase:
     _st_level = SceneTestLevel.CHIP
     _st_runtime = "tensormap_and_ringbuffer"
 
-    def generate_args(self, params: Any) -> TaskArgsBuilder:
+    def generate_args(self, params: object) -> TaskArgsBuilder:
         raise NotImplementedError(f"{type(self).__name__}.generate_args")
 
-    def compute_golden(self, args: TaskArgsBuilder, params: Any) -> None:
+    def compute_golden(self, args: TaskArgsBuilder, params: object) -> None:
         raise NotImplementedError(f"{type(self).__name__}.compute_golden")
 
     def compare_outputs(
-        self, test_args: Any, golden_args: Any, output_names: Sequence[str], params: Any
+        self, test_args: object, golden_args: object, output_names: Sequence[str], params: object
     ) -> None:
         _compare_outputs(test_args, golden_args, output_names, self.RTOL, self.ATOL)
 
@@ -410,8 +410,8 @@ class SceneTestCase:
         return _compile_chip_callable_from_spec(cls.CALLABLE, platform, cls._st_runtime, key)
 
     @classmethod
-    def _compile_l3_callables(cls, platform: str) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+    def _compile_l3_callables(cls, platform: str) -> dict[str, object]:
+        found: dict[str, object] = {}
         for entry in cls.CALLABLE["callables"]:
             if "orchestration" in entry:
                 key = l3_compile_cache_key(
@@ -487,7 +487,7 @@ class SceneTestCase:
 
     # -- pytest --
 
-    def _matching_cases(self, st_platform: str, request: Any) -> list[Any]:
+    def _matching_cases(self, st_platform: str, request: Any) -> list[Mapping[str, Any]]:
         option = request.config.getoption
         selectors, manual = option("--case", default=None) or [], option("--manual", default="exclude")
         return [c for c in self.CASES if _wanted(type(self), c, st_platform, selectors, manual)]
@@ -639,7 +639,7 @@ def _run_case(cls: Any, case: Mapping[str, Any], options: Any) -> None:
             device_id=devices[0],
             enable_sdma=_class_wants_sdma(cls),
         )
-        subs: dict[str, Any] = {}
+        subs: dict[str, object] = {}
     else:
         wanted = int(case.get("config", {}).get("device_count", 1))
         if wanted > len(devices):

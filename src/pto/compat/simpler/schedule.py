@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from .refused import refuse
 
 
@@ -26,7 +24,7 @@ def default_max_parallel(platform: str, devices: list[int]) -> int:
     return 1
 
 
-def run_jobs(*_: object, **__: object) -> Any:
+def run_jobs(*_: object, **__: object) -> object:
     raise refuse("cannot run tests in several processes", "run them in this process: --max-parallel 1")
 
 

@@ -6,6 +6,7 @@ import ctypes
 import enum
 import importlib
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,7 +41,9 @@ class ChipTensor(Tensor):
     """A tensor by its address."""
 
     @staticmethod
-    def make(data: int, shapes: Any, dtype: DataType, child_memory: bool = False, **_: object) -> Tensor:
+    def make(
+        data: int, shapes: Iterable[int], dtype: DataType, child_memory: bool = False, **_: object
+    ) -> Tensor:
         shapes = tuple(int(n) for n in shapes)
         kind = BackendKind.DEVICE_MALLOC if child_memory else BackendKind.FORK_SHM
         size = dtype.nbytes
@@ -131,9 +134,9 @@ class RuntimeEnv:
     list has the size of each ring, and a number is the size of every ring. The simulator has one ring of the
     total size."""
 
-    ring_task_window: Any = 0
-    ring_heap: Any = 0
-    ring_dep_pool: Any = 0
+    ring_task_window: object = 0
+    ring_heap: object = 0
+    ring_dep_pool: object = 0
 
     def sizes(self) -> dict[str, int]:
         found = {}

@@ -62,7 +62,7 @@ class Worker:
         device_ids: Sequence[int] | None = None,
         num_sub_workers: int = 0,
         enable_sdma: bool = False,  # no effect: copies are complete when a call returns
-        **others: Any,
+        **others: object,
     ) -> None:
         if int(level) not in (2, 3):
             raise refuse(
@@ -110,7 +110,7 @@ class Worker:
 
     # ---- callables ----
 
-    def register(self, target: Any, *, workers: Any = None) -> CallableHandle:
+    def register(self, target: object, *, workers: object = None) -> CallableHandle:
         if not isinstance(target, ChipCallable) and not callable(target):
             raise TypeError(f"register: expected a ChipCallable or a function, got {type(target).__name__}")
         if isinstance(target, CallableHandle):
@@ -168,7 +168,7 @@ class Worker:
             orchestrator.close()
 
     @property
-    def live_domains(self) -> dict[str, Any]:
+    def live_domains(self) -> dict[str, object]:
         return dict(self._orchestrator.live_domains) if self._orchestrator is not None else {}
 
     @property
@@ -205,8 +205,9 @@ class Worker:
     release_buffer = free
 
     def make_tensor_arg(
-        self, tensor: Any, shapes: Any = None, dtype: object = None, *, strides: Any = None
-    ) -> Tensor:
+        self, tensor: object, shapes: Sequence[int] | None = None, dtype: object = None, *,
+        strides: Sequence[int] | None = None,
+    ) -> Tensor:  # fmt: skip
         found = as_tensor(tensor)
         if shapes is None and dtype is None:
             return found

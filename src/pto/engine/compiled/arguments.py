@@ -120,7 +120,7 @@ class LaunchMemory:
         return None
 
 
-def word(type: Any, value: int | float | str) -> int:
+def word(type: object, value: int | float | str) -> int:
     """Return a scalar as a 64-bit word: an integer, or the bits of a float."""
     if isinstance(value, str):
         return 0  # the launch fills it in

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from typing import Any
 
 import numpy as np
 
@@ -47,7 +46,7 @@ def outcome(done: int | tuple[int, bytes, int, int, int]) -> LaunchOutcome:
     return LaunchOutcome(status, text.decode("utf-8", "replace"), mark, range(first, last))
 
 
-def _takes(type: Type, name: str) -> tuple[Any, ...]:
+def _takes(type: Type, name: str) -> tuple[object, ...]:
     """Return the description of an argument for `Launcher`: an array, an integer or a float."""
     if isinstance(type, PtrType):
         return ARRAY_DTYPES[str(type.dtype)], f"%{name}".encode()

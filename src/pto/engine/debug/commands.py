@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from ...diag import did_you_mean
+from ...diag import Source, did_you_mean
 from ...isa.dtypes import SPELLINGS
 from ...isa.machine import LOCATION_OF
 from ..memory import Buffer, Pointer
@@ -286,10 +286,10 @@ class CommandInterpreter:
             point.enabled = True
         self.session.changed()
 
-    def _points(self, argument: str) -> list[Any]:
+    def _points(self, argument: str) -> list[Breakpoint | Watchpoint]:
         if not argument:
             return list(self.session.points.visible)
-        found: list[Any] = []
+        found: list[Breakpoint | Watchpoint] = []
         for word in argument.replace(",", " ").split():
             if not word.isdigit():
                 raise PointError(
@@ -539,7 +539,7 @@ class CommandInterpreter:
             self.write(f"{mark} {n}\t{source.line(n)}".rstrip())
         self._listed = file, last
 
-    def _source(self, file: str) -> Any:
+    def _source(self, file: str) -> Source | None:
         for source in self.session.known:
             if source.name == file or same_file(source.name, file):
                 return text_of(source)

@@ -19,7 +19,7 @@ import queue
 import re
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, BinaryIO, Protocol
+from typing import BinaryIO, NamedTuple, Protocol
 
 from ...diag import Diagnostic, DiagnosticError, has_errors, render
 from ..result import LaunchResult
@@ -29,7 +29,7 @@ from .expressions import Expression, ExpressionError
 from .follower import CONTINUE, FINISH, NEXT, STEP_LINE, STEP_OP
 from .inspection import Inspector
 from .points import Breakpoint, Hits, PointError, Watchpoint, same_file
-from .requests import Arguments, RefusedRequest, arg, handlers, request
+from .requests import Answer, Body, RefusedRequest, arg, handlers, request
 from .session import GRACE, DebugSession, Stops
 from .stop import BREAK, END, ENTRY, FAULT, FINDING, PAUSE, STUCK, WATCH, Stop, number
 from .wire import Bad, Bounded, Sender, read
@@ -44,7 +44,7 @@ _REASONS = {
     FAULT: "exception", STUCK: "exception",
 }  # fmt: skip
 
-CAPABILITIES: dict[str, Any] = {
+CAPABILITIES: Body = {
     **dict.fromkeys(
         (
             "supportsConfigurationDoneRequest", "supportsConditionalBreakpoints",
@@ -73,6 +73,12 @@ class Launching(Protocol):
         ...
 
 
+class _Posted(NamedTuple):
+    """A stop of the launch, or its error."""
+
+    stop: Stop | BaseException | None
+
+
 class _OutputEvents:
     """Events for the output of the program."""
 
@@ -89,13 +95,11 @@ class Adapter:
     """Serves one client. `begin` makes a kernel from the arguments of a launch request; raises
     `DiagnosticError`."""
 
-    def __init__(
-        self, source: BinaryIO, target: BinaryIO, begin: Callable[[dict[str, Any]], Launching]
-    ) -> None:
+    def __init__(self, source: BinaryIO, target: BinaryIO, begin: Callable[[Body], Launching]) -> None:
         self._source = source
         self._sender = Sender(target)
         self._begin = begin
-        self._inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[Body | Bad | _Posted | None] = queue.SimpleQueue()
         self._launching: Launching | None = None
         self._session: DebugSession | None = None
         self._entry = False
@@ -104,7 +108,7 @@ class Adapter:
         self._open = True
         self._lines_from = 1
         #: Requested breakpoints by file; also before there is a program.
-        self._wanted: dict[str, list[dict[str, Any]]] = {}
+        self._wanted: dict[str, list[Body]] = {}
         self._functions: list[Breakpoint] = []
         self._logs: dict[Breakpoint, str] = {}
         self._looking = Inspector(self._standing, self._to_client)
@@ -133,7 +137,7 @@ class Adapter:
             given = arguments.get("token") if isinstance(arguments, dict) else None
             known = str(given).encode("utf-8", "surrogatepass")
             if command == "launch" and compare_digest(known, token.encode()):
-                self._inbox.put(("request", message))
+                self._inbox.put(message)
                 return True
             got = "another token" if given is not None else "none"
             self._refuse(_head(message), f"expected the token that pto debug has printed, got {got}")
@@ -146,17 +150,17 @@ class Adapter:
         reader.start()
         try:
             while self._open:
-                kind, found = self._inbox.get()
-                if kind == "stop":
-                    self._guarded(self._stopped, found)
-                elif kind == "bad":
+                found = self._inbox.get()
+                if found is None:
+                    break
+                if isinstance(found, _Posted):
+                    self._guarded(self._stopped, found.stop)
+                elif isinstance(found, Bad):
                     self._sender.send(
                         "response", request_seq=0, success=False, command="", message=found.why,
                         body={"error": {"id": 1, "format": found.why.replace("{", "(").replace("}", ")")}},
                     )  # fmt: skip
                     self._open = not found.last
-                elif kind == "end":
-                    break
                 else:
                     self._request(found)
         finally:
@@ -169,11 +173,8 @@ class Adapter:
                 found = read(self._source)
             except (OSError, ValueError):
                 found = None
-            if found is None:
-                self._inbox.put(("end", None))
-                return
-            self._inbox.put(("bad" if isinstance(found, Bad) else "request", found))
-            if isinstance(found, Bad) and found.last:
+            self._inbox.put(found)
+            if found is None or (isinstance(found, Bad) and found.last):
                 return
 
     def _guarded(self, function: Callable[..., None], *args: object) -> None:
@@ -200,8 +201,8 @@ class Adapter:
                 raise RefusedRequest(f"unknown request '{command[:100]}'")
             found = handler(arguments)
             if isinstance(found, tuple):
-                found, after = found  # type: ignore[reportUnknownVariableType]
-            self._sender.send("response", **head, success=True, body=found or {})
+                found, after = found
+            self._sender.send("response", **head, success=True, body=found)
         except (RefusedRequest, PointError, ExpressionError) as e:
             self._refuse(head, str(e))
         except DiagnosticError as e:
@@ -238,11 +239,11 @@ class Adapter:
     def _standing(self) -> tuple[DebugSession, Stop | None]:
         return self.session, self.session.stop
 
-    def _stopped(self, posted: Any) -> None:
+    def _stopped(self, posted: Stop | BaseException | None) -> None:
         session = self._session
         if session is None or self._ended:
             return
-        if isinstance(posted, BaseException) or posted is None:
+        if not isinstance(posted, Stop):
             raise posted if isinstance(posted, Exception) else RuntimeError(repr(posted))
         self._report_stop(session.came(posted))
 
@@ -260,7 +261,7 @@ class Adapter:
                 self._output(self._logged(stop, self._logs[point]) + "\n", "console")
             session.resume(session.order(CONTINUE))
             return
-        body: dict[str, Any] = {
+        body: Body = {
             "reason": _REASONS.get(stop.reason, "step"),
             "threadId": number(stop.at) + 1,
             "allThreadsStopped": True,
@@ -315,19 +316,19 @@ class Adapter:
     # -- starting --------------------------------------------------------------------------------------
 
     @request("initialize")
-    def initialize(self, arguments: Arguments) -> Any:
+    def initialize(self, arguments: Body) -> Answer:
         self._lines_from = 1 if arg(arguments, "linesStartAt1", bool, True) else 0
         return CAPABILITIES
 
     @request("launch")
-    def launch(self, arguments: Arguments) -> Any:
+    def launch(self, arguments: Body) -> Answer:
         if self._session is not None:
             raise RefusedRequest("a program has been launched already")
         self._launching = self._begin(arguments)
         stops = self._launching.stops()
         self._session = session = stops.session
         session.out = _OutputEvents(self._sender)
-        session.post = lambda stop: self._inbox.put(("stop", stop))
+        session.post = lambda stop: self._inbox.put(_Posted(stop))
         self._entry = arg(arguments, "stopOnEntry", bool, False)
 
         def ready() -> None:
@@ -341,11 +342,11 @@ class Adapter:
         return {}, ready
 
     @request("attach")
-    def attach(self, arguments: Arguments) -> Any:
+    def attach(self, arguments: Body) -> Answer:
         raise RefusedRequest("cannot attach to a kernel: use a request of type 'launch'")
 
     @request("configurationDone")
-    def configuration_done(self, arguments: Arguments) -> Any:
+    def configuration_done(self, arguments: Body) -> Answer:
         if self._configured:
             raise RefusedRequest("configured already")
         self._configured = True
@@ -359,20 +360,20 @@ class Adapter:
             self._finish(1)
 
     @request("restart")
-    def restart(self, arguments: Arguments) -> Any:
+    def restart(self, arguments: Body) -> Answer:
         session = self.session
         session.restart(GRACE)
         self._ended = False
         return {}, self._start
 
     @request("terminate")
-    def terminate(self, arguments: Arguments) -> Any:
+    def terminate(self, arguments: Body) -> Answer:
         if self._session is not None:
             self._session.close(GRACE)
         return {}, self._left
 
     @request("disconnect")
-    def disconnect(self, arguments: Arguments) -> Any:
+    def disconnect(self, arguments: Body) -> Answer:
         def leave() -> None:
             if self._session is not None:
                 self._session.close(GRACE)
@@ -382,13 +383,13 @@ class Adapter:
         return {}, leave
 
     @request("cancel")
-    def cancel(self, arguments: Arguments) -> Any:
+    def cancel(self, arguments: Body) -> Answer:
         return {}
 
     # -- breakpoints -----------------------------------------------------------------------------------
 
     @request("setBreakpoints")
-    def set_breakpoints(self, arguments: Arguments) -> Any:
+    def set_breakpoints(self, arguments: Body) -> Answer:
         source = arg(arguments, "source", dict, {})
         path = arg(source, "path", str, "") or arg(source, "name", str, "")
         if not path:
@@ -403,7 +404,7 @@ class Adapter:
             return {"breakpoints": [{"verified": False, "line": w["line"]} for w in wanted]}
         return {"breakpoints": self._set(path)}
 
-    def _set(self, path: str) -> list[dict[str, Any]]:
+    def _set(self, path: str) -> list[Body]:
         """Make the requested breakpoints of a file; existing ones keep their counts."""
         session = self.session
         points = session.points
@@ -413,7 +414,7 @@ class Adapter:
             return [{"verified": False, "message": str(e), "line": w["line"]} for w in self._wanted[path]]
         mine = {b for b in points.breaks if same_file(b.file, file) and b not in self._functions}
         kept: set[Breakpoint] = set()
-        out: list[dict[str, Any]] = []
+        out: list[Body] = []
         for w in self._wanted[path]:
             try:
                 made = self._made(file, w)
@@ -436,8 +437,8 @@ class Adapter:
         session.changed()
         return out
 
-    def _made(self, file: str, wanted: dict[str, Any]) -> Breakpoint:
-        asked = wanted["line"] + (1 - self._lines_from)
+    def _made(self, file: str, wanted: Body) -> Breakpoint:
+        asked = arg(wanted, "line", int, 0) + (1 - self._lines_from)
         line = self.session.places.line(file, asked)
         hits = arg(wanted, "hitCondition", str, "")
         return Breakpoint(file, line, arg(wanted, "condition", str, ""), hits)
@@ -453,12 +454,12 @@ class Adapter:
         return line - (1 - self._lines_from)
 
     @request("setFunctionBreakpoints")
-    def set_function_breakpoints(self, arguments: Arguments) -> Any:
+    def set_function_breakpoints(self, arguments: Body) -> Answer:
         points = self.session.points
         for gone in self._functions:
             points.remove(gone)
         self._functions.clear()
-        out: list[dict[str, Any]] = []
+        out: list[Body] = []
         for w in arg(arguments, "breakpoints", list, []):
             try:
                 name = arg(w if isinstance(w, dict) else {}, "name", str, "").removeprefix("@")
@@ -473,12 +474,12 @@ class Adapter:
         return {"breakpoints": out}
 
     @request("setExceptionBreakpoints")
-    def set_exception_breakpoints(self, arguments: Arguments) -> Any:
+    def set_exception_breakpoints(self, arguments: Body) -> Answer:
         self.session.points.findings = "findings" in arg(arguments, "filters", list, [])
         return {}
 
     @request("dataBreakpointInfo")
-    def data_breakpoint_info(self, arguments: Arguments) -> Any:
+    def data_breakpoint_info(self, arguments: Body) -> Answer:
         name = arg(arguments, "name", str, "")
         try:
             made = Watchpoint(self._looking.expression(arg(arguments, "variablesReference", int, 0), name))
@@ -487,13 +488,13 @@ class Adapter:
         return {"dataId": made.text, "description": made.text, "accessTypes": ["write"], "canPersist": True}
 
     @request("setDataBreakpoints")
-    def set_data_breakpoints(self, arguments: Arguments) -> Any:
+    def set_data_breakpoints(self, arguments: Body) -> Answer:
         session = self.session
         if session.begun and session.stop is None:
             raise RefusedRequest("the launch is running: interrupt it first")
         points = session.points
         old = list(points.watches)
-        out: list[dict[str, Any]] = []
+        out: list[Body] = []
         for gone in old:
             points.remove(gone)
         for w in arg(arguments, "breakpoints", list, []):
@@ -512,7 +513,7 @@ class Adapter:
         return {"breakpoints": out}
 
     @request("breakpointLocations")
-    def breakpoint_locations(self, arguments: Arguments) -> Any:
+    def breakpoint_locations(self, arguments: Body) -> Answer:
         path = arg(arg(arguments, "source", dict, {}), "path", str, "")
         first = arg(arguments, "line", int, 1) + (1 - self._lines_from)
         last = arg(arguments, "endLine", int, first - (1 - self._lines_from)) + (1 - self._lines_from)
@@ -522,37 +523,37 @@ class Adapter:
 
     # -- going on --------------------------------------------------------------------------------------
 
-    def _move(self, kind: str, arguments: dict[str, Any], body: object = None) -> Any:
+    def _move(self, kind: str, arguments: Body, body: Body | None = None) -> Answer:
         session, stop = self.session, self.stop
         if stop.over:
-            return body, self._leave
+            return body or {}, self._leave
         if arg(arguments, "granularity", str, "") == "instruction" and kind in (STEP_LINE, NEXT):
             kind = STEP_OP
         order = session.order(kind, self._looking.core(arguments))
-        return body, lambda: session.resume(order)
+        return body or {}, lambda: session.resume(order)
 
     @request("continue")
-    def go_on(self, arguments: Arguments) -> Any:
+    def go_on(self, arguments: Body) -> Answer:
         return self._move(CONTINUE, arguments, {"allThreadsContinued": True})
 
     @request("next")
-    def next(self, arguments: Arguments) -> Any:
+    def next(self, arguments: Body) -> Answer:
         return self._move(NEXT, arguments)
 
     @request("stepIn")
-    def step_in(self, arguments: Arguments) -> Any:
+    def step_in(self, arguments: Body) -> Answer:
         return self._move(STEP_LINE, arguments)
 
     @request("stepOut")
-    def step_out(self, arguments: Arguments) -> Any:
+    def step_out(self, arguments: Body) -> Answer:
         return self._move(FINISH, arguments)
 
     @request("pause")
-    def pause(self, arguments: Arguments) -> Any:
+    def pause(self, arguments: Body) -> Answer:
         self.session.pause()
         return {}
 
-    def _back(self, way: str, arguments: dict[str, Any]) -> Any:
+    def _back(self, way: str, arguments: Body) -> Answer:
         core = self._looking.core(arguments)
         session = self.session
 
@@ -567,15 +568,15 @@ class Adapter:
         return {}, go
 
     @request("stepBack")
-    def step_back(self, arguments: Arguments) -> Any:
+    def step_back(self, arguments: Body) -> Answer:
         return self._back(STEP_LINE, arguments)
 
     @request("reverseContinue")
-    def reverse_continue(self, arguments: Arguments) -> Any:
+    def reverse_continue(self, arguments: Body) -> Answer:
         return self._back(CONTINUE, arguments)
 
 
-def _head(message: Mapping[str, object]) -> dict[str, Any]:
+def _head(message: Mapping[str, object]) -> Body:
     """Return the fields that name the request of a response."""
     seq = message.get("seq")
     command = str(message.get("command"))[:100]
@@ -583,7 +584,7 @@ def _head(message: Mapping[str, object]) -> dict[str, Any]:
 
 
 def _alike(a: Breakpoint, b: Breakpoint) -> bool:
-    def facts(p: Breakpoint) -> tuple[Any, ...]:
+    def facts(p: Breakpoint) -> tuple[object, ...]:
         hits: Hits | None = p.wanted
         return p.file, p.line, p.condition.text if p.condition else "", str(hits) if hits else ""
 

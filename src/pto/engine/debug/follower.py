@@ -112,9 +112,9 @@ class Follower(Watcher):
         self._stays: dict[Core, Stay] = {}
         self._reports: Reports | None = None
         self._known = 0
-        self._broken: Any = None
+        self._broken: object = None
         self._old: dict[tuple[Event, Watchpoint], list[tuple[ValueMatrix, range, range, Array]]] = {}
-        self._numbers: dict[tuple[Core, Watchpoint], Any] = {}
+        self._numbers: dict[tuple[Core, Watchpoint], object] = {}
         #: Last places of watched values: by core, and (None) in global memory.
         self._homes: dict[tuple[Core | None, Watchpoint], tuple[ValueMatrix, range, range]] = {}
         self._ended: Core | None = None
@@ -348,9 +348,9 @@ class Follower(Watcher):
             found = [p for (who, w), p in self._homes.items() if w is watch and who in (core, None)]
         return found
 
-    def _named(self, core: Core, name: str) -> list[tuple[Any, Any]]:
+    def _named(self, core: Core, name: str) -> list[tuple[object, Any]]:
         """Return values of a name in the active functions of a core, and their types."""
-        found: list[tuple[Any, Any]] = []
+        found: list[tuple[object, Any]] = []
         for code, regs in [(core.code, core.regs), *((f[0], f[2]) for f in reversed(core.frames))]:
             known, slots = self._slots.get((code, name), (-1, []))
             if known != len(code.slots):  # the code of a C++ kernel grows while it runs

@@ -10,25 +10,27 @@ import base64
 import os
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TypeVar
 
-from ...diag import render
+from ...diag import Span, render
+from ...ir.core import Operation
 from ..reference.core import Core
 from . import state, values
 from .commands import CommandInterpreter, find
 from .expressions import Expression, ExpressionError
 from .points import PointError, line_of, same_file
-from .requests import Arguments, RefusedRequest, arg, request
+from .requests import Answer, Body, RefusedRequest, arg, request
 from .session import DebugSession
 from .stop import Named, Stop, label, number
 
+_T = TypeVar("_T")
 #: Default and limit of the children in one answer.
 CHILDREN, MOST_CHILDREN = 100, 5000
 #: Bytes of memory in one answer.
 MOST_BYTES = 1 << 20
 
 #: Some children of a variable: the first one, their number, and True for bits.
-Children = Callable[[int, int, bool], list[dict[str, Any]]]
+Children = Callable[[int, int, bool], list[Body]]
 
 
 class Inspector:
@@ -43,7 +45,7 @@ class Inspector:
         self._refs: dict[int, Children] = {}
         self._parents: dict[int, str] = {}
         self._frames: dict[int, tuple[Stop, int]] = {}
-        self._last_threads: list[dict[str, Any]] = []
+        self._last_threads: list[Body] = []
 
     def forget(self) -> None:
         """Drop references after the launch has moved."""
@@ -62,7 +64,7 @@ class Inspector:
             raise RefusedRequest("the launch is running" if session.begun else "the launch has not begun")
         return found
 
-    def core(self, arguments: Arguments) -> Core | None:
+    def core(self, arguments: Body) -> Core | None:
         """Return the core that a request names; None for the one that stopped."""
         wanted = arg(arguments, "threadId", int, 0)
         stop = self.stop
@@ -81,7 +83,7 @@ class Inspector:
         return f"{of[:-1]}, {inner}]" if of.endswith("]") else f"{of}[{inner}]"
 
     @request("threads")
-    def threads(self, arguments: Arguments) -> Any:
+    def threads(self, arguments: Body) -> Answer:
         try:
             _, stop = self._standing()
         except RefusedRequest:
@@ -93,10 +95,10 @@ class Inspector:
         return {"threads": self._last_threads or [{"id": 1, "name": "core 0"}]}
 
     @request("stackTrace")
-    def stack_trace(self, arguments: Arguments) -> Any:
+    def stack_trace(self, arguments: Body) -> Answer:
         core = self.core(arguments)
         stop = self.stop.on(core) if core is not None else self.stop
-        found: list[dict[str, Any]] = []
+        found: list[Body] = []
         for n, frame in enumerate(stop.frames):
             calls = stop.grid.callers(frame.op) if n == 0 else ()
             if calls:
@@ -118,10 +120,10 @@ class Inspector:
         levels = arg(arguments, "levels", int, 0) or MOST_CHILDREN
         return {"stackFrames": found[start : start + max(0, levels)], "totalFrames": len(found)}
 
-    def _frame(self, name: str, op: Any, stop: Stop, n: int, subtle: bool = False) -> dict[str, Any]:
+    def _frame(self, name: str, op: Operation | Span, stop: Stop, n: int, subtle: bool = False) -> Body:
         id = len(self._frames) + 1
         self._frames[id] = stop, n
-        body: dict[str, Any] = {"id": id, "name": name, "line": 0, "column": 0}
+        body: Body = {"id": id, "name": name, "line": 0, "column": 0}
         if op.source is not None:
             line, column = op.source.place(op.start)
             path = os.path.abspath(op.source.name)
@@ -138,18 +140,16 @@ class Inspector:
         return id
 
     @request("scopes")
-    def scopes(self, arguments: Arguments) -> Any:
+    def scopes(self, arguments: Body) -> Answer:
         stop, n = self._of_frame(arguments)
-        out: list[dict[str, Any]] = []
+        out: list[Body] = []
 
-        def scope(
-            name: str, found: Sequence[Any], make: Callable[[Any, bool], dict[str, Any]], hint: str = ""
-        ) -> None:
+        def scope(name: str, found: Sequence[_T], make: Callable[[_T, bool], Body], hint: str = "") -> None:
             if found:
                 ref = self._ref(
                     lambda start, count, hex: [make(f, hex) for f in found[start : start + count]]
                 )
-                body: dict[str, Any] = {"name": name, "variablesReference": ref, "expensive": False}
+                body: Body = {"name": name, "variablesReference": ref, "expensive": False}
                 out.append({**body, "presentationHint": hint} if hint else body)
 
         if n == 0:
@@ -173,7 +173,7 @@ class Inspector:
             scope(title, list(enumerate(lines)), lambda f, hex: _text(*f))
         return {"scopes": out}
 
-    def _of_frame(self, arguments: dict[str, Any]) -> tuple[Stop, int]:
+    def _of_frame(self, arguments: Body) -> tuple[Stop, int]:
         id = arg(arguments, "frameId", int, 0)
         if not id:
             return self.stop, 0
@@ -182,15 +182,15 @@ class Inspector:
             raise RefusedRequest(f"no frame {id}: it belonged to another stop")
         return found
 
-    def _variable(self, found: Named, hex: bool = False, name: str = "") -> dict[str, Any]:
+    def _variable(self, found: Named, hex: bool = False, name: str = "") -> Body:
         expression = self.stop.spelled(found.name)
         body = self._value(found, expression, hex)
         body["value"] = body.pop("result")
         return {"name": name or expression, "evaluateName": expression, **body}
 
-    def _value(self, found: Named, expression: str, hex: bool) -> dict[str, Any]:
+    def _value(self, found: Named, expression: str, hex: bool) -> Body:
         value = found.value
-        body: dict[str, Any] = {
+        body: Body = {
             "result": self.stop.shown(found, hex), "type": str(found.type), "variablesReference": 0,
         }  # fmt: skip
         if isinstance(value, values.PLACES):
@@ -208,8 +208,8 @@ class Inspector:
         return body
 
     def _rows(self, matrix: values.ValueMatrix, expression: str) -> Children:
-        def rows(start: int, count: int, hex: bool) -> list[dict[str, Any]]:
-            out: list[dict[str, Any]] = []
+        def rows(start: int, count: int, hex: bool) -> list[Body]:
+            out: list[Body] = []
             for r in range(start, min(start + count, matrix.shape[0])):
                 name = f"{expression}[{r}]"
                 try:
@@ -230,7 +230,7 @@ class Inspector:
         return rows
 
     def _elements(self, matrix: values.ValueMatrix, row: int, expression: str) -> Children:
-        def elements(start: int, count: int, hex: bool) -> list[dict[str, Any]]:
+        def elements(start: int, count: int, hex: bool) -> list[Body]:
             cols = range(start, min(start + count, matrix.shape[1]))
             if not cols:
                 return []
@@ -247,7 +247,7 @@ class Inspector:
         return elements
 
     @request("variables")
-    def variables(self, arguments: Arguments) -> Any:
+    def variables(self, arguments: Body) -> Answer:
         _ = self.stop
         ref = arg(arguments, "variablesReference", int, 0)
         children = self._refs.get(ref)
@@ -260,7 +260,7 @@ class Inspector:
         return {"variables": children(start, count, hex)}
 
     @request("evaluate")
-    def evaluate(self, arguments: Arguments) -> Any:
+    def evaluate(self, arguments: Body) -> Answer:
         text = arg(arguments, "expression", str, "")
         stop, _ = self._of_frame(arguments)
         hex = bool(arg(arg(arguments, "format", dict, {}), "hex", bool, False))
@@ -293,7 +293,7 @@ class Inspector:
         return "\n".join(lines)
 
     @request("completions")
-    def completions(self, arguments: Arguments) -> Any:
+    def completions(self, arguments: Body) -> Answer:
         text = arg(arguments, "text", str, "")
         column = arg(arguments, "column", int, len(text) + 1)
         head = text[: max(0, column - 1)]
@@ -310,7 +310,7 @@ class Inspector:
         return {"targets": targets}
 
     @request("exceptionInfo")
-    def exception_info(self, arguments: Arguments) -> Any:
+    def exception_info(self, arguments: Body) -> Answer:
         found = self.stop.diagnostic
         if found is None:
             raise RefusedRequest("nothing is wrong here")
@@ -319,7 +319,7 @@ class Inspector:
         return {**about, "breakMode": "always", "details": details}
 
     @request("readMemory")
-    def read_memory(self, arguments: Arguments) -> Any:
+    def read_memory(self, arguments: Body) -> Answer:
         reference = arg(arguments, "memoryReference", str, "")
         offset, count = arg(arguments, "offset", int, 0), arg(arguments, "count", int, 0)
         interpreter = CommandInterpreter(self.session, lambda text: None)
@@ -336,7 +336,7 @@ class Inspector:
         }
 
     @request("source")
-    def source(self, arguments: Arguments) -> Any:
+    def source(self, arguments: Body) -> Answer:
         path = arg(arg(arguments, "source", dict, {}), "path", str, "")
         for source in self.session.known:
             if source.text and same_file(source.name, path):
@@ -344,9 +344,9 @@ class Inspector:
         raise RefusedRequest(f"cannot read the text of '{path[:200]}'")
 
 
-def _around(op: Any) -> list[Any]:
+def _around(op: Operation) -> list[Operation]:
     """Return the loops, vecscopes and sections around an operation, innermost first."""
-    found: list[Any] = []
+    found: list[Operation] = []
     at = op.outer
     while at is not None and at.name != "func.func":
         if line_of(at):
@@ -355,7 +355,7 @@ def _around(op: Any) -> list[Any]:
     return found
 
 
-def _text(n: int, text: str) -> dict[str, Any]:
+def _text(n: int, text: str) -> Body:
     name, colon, rest = text.strip().partition(": ")
     if not colon:
         name, rest = str(n), text.strip()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Iterable
-from typing import Any, TextIO
+from typing import TextIO
 
 from ...diag import visible
 from .commands import CommandInterpreter
@@ -28,7 +28,7 @@ class Prompt:
         self._session = session
         self._commands = commands
         self._interactive = interactive
-        self._out: Any = out or sys.stdout
+        self._out: TextIO = out or sys.stdout
         self._interpreter = CommandInterpreter(session, self._write)
 
     def _write(self, text: str) -> None:

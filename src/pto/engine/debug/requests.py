@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TypeAlias, TypeVar
 
-Arguments = dict[str, Any]
+_T = TypeVar("_T")
+#: An object of JSON: the arguments of a request, the body of a response or an event.
+Body: TypeAlias = dict[str, object]
 #: The result of a request: the body of its response, and perhaps a function to call after sending it.
-Answer = Any
-Handler = Callable[[Any, Arguments], Answer]
+Answer: TypeAlias = "Body | tuple[Body, Callable[[], None]]"
+_Method = TypeVar("_Method", bound=Callable[..., Answer])
 
 _NAME = "_pto_request"
 
@@ -17,23 +19,23 @@ class RefusedRequest(Exception):
     """The reason for refusing a request, in words."""
 
 
-def request(name: str) -> Callable[[Handler], Handler]:
+def request(name: str) -> Callable[[_Method], _Method]:
     """Mark a method that answers requests of a name."""
 
-    def mark(method: Handler) -> Handler:
+    def mark(method: _Method) -> _Method:
         setattr(method, _NAME, name)
         return method
 
     return mark
 
 
-def handlers(of: object) -> dict[str, Callable[[Arguments], Answer]]:
+def handlers(of: object) -> dict[str, Callable[[Body], Answer]]:
     """Return the methods of an object that answer requests, by name."""
     marked = ((getattr(method, _NAME, ""), name) for name, method in vars(type(of)).items())
     return {request: getattr(of, name) for request, name in marked if request}
 
 
-def arg(arguments: Arguments, name: str, kind: Any, default: Any = None) -> Any:
+def arg(arguments: Mapping[str, object], name: str, kind: type[_T], default: _T) -> _T:
     """Return an argument of a request, of a type; absent ones and null give the default."""
     found = arguments.get(name)
     if found is None:

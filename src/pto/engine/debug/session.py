@@ -58,7 +58,7 @@ class Debuggable(Protocol):
     functions: list[Operation]
     name: str
 
-    def begin(self, *args: Any, **options: Any) -> Launch: ...
+    def begin(self, *args: object, **options: object) -> Launch: ...
 
 
 class _Once:
@@ -201,7 +201,7 @@ class DebugSession:
         self.stop: Stop | None = None
         self.result: LaunchResult | None = None
         self._saved = [(array, array.copy()) for array in self._arrays()]
-        self._stops: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._stops: queue.SimpleQueue[Stop | BaseException | None] = queue.SimpleQueue()
         #: Receivers of stops; without them, callers wait for stops.
         self.post: Callable[[Stop | BaseException | None], None] | None = None
         self._run: _Run | None = None
@@ -211,10 +211,10 @@ class DebugSession:
     def __enter__(self) -> DebugSession:
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _arrays(self) -> Iterator[Any]:
+    def _arrays(self) -> Iterator[np.ndarray]:
         """Yield arrays that a launch may write to."""
         world = self.options.get("ranks")
         given = [a for rank in self.args for a in rank] if world is not None else self.args
@@ -402,6 +402,7 @@ class DebugSession:
         self._quiet = False
         if isinstance(found, BaseException):
             raise found
+        assert found is not None
         if found.moment != moment:
             raise PointError("the launch took another way: is something else writing to its arrays?")
         if like is not None:
@@ -516,7 +517,7 @@ class Stops:
 
 def debugged(
     kernel: Debuggable,
-    args: Sequence[Any],
+    args: Sequence[object],
     breaks: Any = (),
     watch: Any = (),
     entry: bool = False,

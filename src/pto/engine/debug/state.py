@@ -4,7 +4,7 @@ gives lines."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...ir.core import Operation
 from ..reference.core import Core, QueueItem
@@ -14,6 +14,7 @@ from .stop import Stop, at_of, label, number
 
 if TYPE_CHECKING:
     from ..reference.grid import Grid
+    from ..watch import Given
 
 #: Limits for the items of a queue, cores and entries.
 MOST = 16
@@ -99,7 +100,7 @@ def flags(core: Core) -> Iterator[str]:
         yield "no flag, token or semaphore is set"
 
 
-def _by(given: Any) -> str:
+def _by(given: Given | None) -> str:
     return "" if given is None else f", by PIPE_{given.pipe} at line {line_of(given.op)}"
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...diag import Diagnostic, Source, did_you_mean
+from ...diag import Diagnostic, Source, Span, did_you_mean
 from ...ir.core import Block, Operation, Value
 from ...ir.facts import enclosing
 from ...ir.types import ScalarType, Type
@@ -52,7 +52,7 @@ class Write(NamedTuple):
 
     watch: Watchpoint
     what: str
-    old: Any
+    old: object
     new: Any
     more: int = 0  # number of further written elements
 
@@ -247,12 +247,12 @@ class Stop:
             if name not in seen:
                 yield Named(name, given, type)
 
-    def _operands(self) -> dict[Value, Any]:
+    def _operands(self) -> dict[Value, object]:
         """Return operands of the instruction as they were when it was issued."""
         event = self.event
         if event is None or event.op.row is None:
             return {}
-        found: dict[Value, Any] = {}
+        found: dict[Value, object] = {}
         counts: dict[str, int] = {}
         for declared, value in event.op.named():
             n = counts[declared.name] = counts.get(declared.name, -1) + 1
@@ -284,7 +284,7 @@ class Stop:
     def operands(self) -> dict[str, Any]:
         """Return operands of the operation at the stop by name: numbers, and arrays of the elements of tiles,
         views and registers; None without an address, or if very large."""
-        found: dict[str, Any] = {}
+        found: dict[str, object] = {}
         for name, value in self.shown_operands():
             try:
                 found[name] = self._array(value)
@@ -312,7 +312,7 @@ class Stop:
 
     # -- reading ---------------------------------------------------------------------------------------
 
-    def read(self, text: str) -> Any:
+    def read(self, text: str) -> object:
         """Return the value of an expression: a number, or an array of elements."""
         return self._array(self.evaluate(Expression(text)))
 
@@ -480,7 +480,7 @@ _LARGEST = 1 << 24
 _INDEX = ScalarType("index")
 
 
-def _at(span: Any) -> str:
+def _at(span: Span | None) -> str:
     return f", {os.path.basename(span.source.name)}:{span.line}" if span is not None else ""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 #: Limits for a message and its headers, in bytes.
 LARGEST = 1 << 24
@@ -22,7 +22,7 @@ class Bad(NamedTuple):
     last: bool = False
 
 
-def read(stream: BinaryIO | Bounded) -> dict[str, Any] | Bad | None:
+def read(stream: BinaryIO | Bounded) -> dict[str, object] | Bad | None:
     """Return the next message; None at the end of the stream."""
     headers = _headers(stream)
     if headers is None or isinstance(headers, Bad):
@@ -46,7 +46,7 @@ def read(stream: BinaryIO | Bounded) -> dict[str, Any] | Bad | None:
         return Bad(f"cannot read a message as JSON: {e}"[:200])
     if not isinstance(found, dict):
         return Bad(f"expected a message that is a JSON object, got {type(found).__name__}")
-    return found  # type: ignore[reportUnknownVariableType]
+    return found
 
 
 def _headers(stream: BinaryIO | Bounded) -> dict[str, str] | Bad | None:

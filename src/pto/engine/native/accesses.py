@@ -22,7 +22,7 @@ from ...isa.format import FormatGroup, Item, Lit, Var
 from ...isa.profiles import Profile
 from ...isa.row import Row
 from ..access import Access, start_of
-from ..elements import Array
+from ..elements import Array, NumpyType
 from ..memory import ConvTile, Home, Pointer, Tile, View
 from ..reference import registry
 from ..reference.instr import IllegalInstruction, Instr, Port
@@ -309,7 +309,7 @@ class _AccessPort(Port):
         self._note(place, region, None, _READ)
         return self._other(place, Port.load(self, i, place, region, dtype))
 
-    def load_at(self, i: Instr, place: Any, at: Array, dtype: object) -> Array:
+    def load_at(self, i: Instr, place: Any, at: Array, dtype: NumpyType) -> Array:
         self._note(place, None, np.array(at), _READ)
         return self._other(place, Port.load_at(self, i, place, at, dtype))
 

@@ -28,6 +28,6 @@ class Code:
         #: Steps that report their own events to observers, unless they have nothing to do.
         self.events: set[int] = set()
 
-    def frame(self, args: Sequence[object]) -> list[Any]:
+    def frame(self, args: Sequence[object]) -> list[object]:
         """Return the registers of a call, with the arguments first."""
         return [*args, *[None] * (self.registers - len(args))]

@@ -111,7 +111,7 @@ def copy(i: Instr) -> None:
 
 
 @executor("started copy between ranks")
-def copy_async(i: Instr) -> Any:
+def copy_async(i: Instr) -> object:
     source, target = i.arg("src"), i.arg("dst")
     extents = _extents(source)
     _holding(target, extents)
@@ -120,12 +120,12 @@ def copy_async(i: Instr) -> Any:
 
 
 @executor("session")
-def build_async_session(i: Instr) -> Any:
+def build_async_session(i: Instr) -> object:
     return "session"
 
 
 @executor("event of a copy")
-def wait_async_event(i: Instr) -> Any:
+def wait_async_event(i: Instr) -> object:
     return 1
 
 

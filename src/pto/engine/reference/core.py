@@ -17,7 +17,7 @@ from ...ir.facts import enclosing, provenance
 from ...isa.machine import QUEUES
 from ...isa.profiles import Profile
 from ..memory import Buffer, GlobalMemory, MemoryFault
-from ..watch import SESSION, TAKE, Event, Watchers
+from ..watch import SESSION, TAKE, Event, Given, Watchers
 from .code import Code
 from .dry import stays_within
 from .instr import IllegalInstruction, Instr, Plain, Port
@@ -110,7 +110,7 @@ class Work(QueueItem):
     __slots__ = ("execute", "instr")
     movable = True
 
-    def __init__(self, instr: Instr, execute: Callable[[Instr], Any]) -> None:
+    def __init__(self, instr: Instr, execute: Callable[[Instr], object]) -> None:
         super().__init__(instr.op)
         self.instr = instr
         self.execute = execute
@@ -150,13 +150,13 @@ class Core(CoreState):
         self.queues: dict[str, deque[QueueItem]] = {p: deque() for p in QUEUES}
         self.queued = 0
         # Flags, tokens and semaphores that are set: `watch.Given` with observers, else None.
-        self.flags: dict[tuple[str, str, int], deque[Any]] = {}
+        self.flags: dict[tuple[str, str, int], deque[Given | None]] = {}
         self.tokens: dict[int, Any] = {}
         #: Unit flags, see `cube/unit_flag.py`: matrices of L0C by address.
-        self.published: dict[int, tuple[int, Any]] = {}
-        self.freed: dict[int, Any] = {}
+        self.published: dict[int, tuple[int, Given | None]] = {}
+        self.freed: dict[int, Given | None] = {}
         self.handed: dict[tuple[str, int | None], Any] = {}
-        self.pipes: dict[Any, Any] = {}  # FIFO handles by number and direction
+        self.pipes: dict[int, Any] = {}  # FIFO handles by number and direction
 
         self.code: Code = None  # type: ignore[assignment]
         self.pc = 0
@@ -167,11 +167,11 @@ class Core(CoreState):
         self.ticks = 0
         self.performed = 0
         #: Slots of the current frame with undefined scalars, if these are tracked.
-        self.poison: dict[int, Any] = {}
+        self.poison: dict[int, object] = {}
 
     # -- the scalar unit -------------------------------------------------------------------------------
 
-    def start(self, code: Code, args: list[Any]) -> None:
+    def start(self, code: Code, args: list[object]) -> None:
         self.code = code
         self.regs = code.frame(args)
         self.pc = 0
@@ -214,7 +214,7 @@ class Core(CoreState):
 
     # -- pipes -----------------------------------------------------------------------------------------
 
-    def issue(self, i: Instr, execute: Callable[[Instr], Any]) -> Any:
+    def issue(self, i: Instr, execute: Callable[[Instr], object]) -> Any:
         """Issue an instruction to its pipe; execute one of the scalar unit at once, and return its result."""
         queue = self.queues.get(i.pipe)
         if queue is None:
@@ -303,7 +303,7 @@ class Core(CoreState):
             found.inner[0].event = found
         return found
 
-    def give(self, event: Event, kind: str, key: object, of: Sequence[object] = ()) -> Any:
+    def give(self, event: Event, kind: str, key: object, of: Sequence[Given] = ()) -> Given | None:
         """Return the `watch.Given` of a flag, token or semaphore that others wait for; None without
         observers.
         """

@@ -8,7 +8,6 @@ rows do not overlap.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -35,7 +34,7 @@ LARGEST = 1 << 26
 _BURST, COUNT_BITS, UB_BITS, GM_BITS = 16, 21, 21, 40
 
 
-def _field(i: Instr, name: str, bits: int, value: Any = None) -> int:
+def _field(i: Instr, name: str, bits: int, value: int | None = None) -> int:
     """Return an operand, which has to fit an unsigned field."""
     found = int(i.arg(name) if value is None else value)
     if not 0 <= found < 1 << bits:

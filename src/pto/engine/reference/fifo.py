@@ -9,7 +9,7 @@ are ordinary memory, so sanitizers and shadows follow the data through them.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from ...ir.types import TileBufType
 from ...isa.dtypes import DTYPES
 from ...isa.machine import BOTH, C2V, LOCATION_OF, V2C
 from ..memory import Buffer, Pointer, Tile, View, array_of
-from ..watch import GIVE, Event
+from ..watch import GIVE, Event, Given
 from . import fixpipe
 from .core import BLOCKED, Args, Core, QueueItem, queued
 from .handles import check_size, home, make_tile, result_name
@@ -48,8 +48,8 @@ class Slot:
         self.data: View | None = None
         self.pushed: set[int] = set()
         self.freed: set[int] = set()
-        self.pushes: list[Any] = []
-        self.frees: list[Any] = []
+        self.pushes: list[Given | None] = []
+        self.frees: list[Given | None] = []
 
     def matrix(self, name: str, shape: tuple[int, int], dtype: str) -> View:
         """Return the view of the elements in the storage of the slot."""
@@ -63,7 +63,7 @@ class Slot:
 class Fifo:
     """One direction. Counters are per lane: `heads` counts issued pushes, `tails` issued pops."""
 
-    def __init__(self, key: Any, direction: int, slots: int, size: int, lanes: int, nosplit: bool) -> None:
+    def __init__(self, key: object, direction: int, slots: int, size: int, lanes: int, nosplit: bool) -> None:
         self.key = key
         self.direction = direction
         self.size = size
@@ -81,7 +81,7 @@ class Fifo:
     def name(self) -> str:
         return f"{'C2V' if self.direction == C2V else 'V2C'} FIFO {self.key}"
 
-    def frees(self, index: int) -> Sequence[Any]:
+    def frees(self, index: int) -> Sequence[Given | None]:
         """Return the `watch.Given`s of the releases of the previous entry in a slot."""
         return self.entry(index - self.count).frees if index >= self.count else ()
 
@@ -92,7 +92,7 @@ class Fifo:
     def entry(self, index: int) -> Slot:
         return self.entries.setdefault(index, Slot())
 
-    def release(self, index: int, lane: int, split: int, given: Any) -> None:
+    def release(self, index: int, lane: int, split: int, given: Given | None) -> None:
         if index < self.freed:
             return  # a pop that loads a copy has given the slot back already
         slot = self.entry(index)
@@ -109,7 +109,7 @@ class Ends:
     """The TPipe of a core: its FIFOs by direction, and the staging buffers for the consumer's tiles."""
 
     #: The operation that opened it, its slots in global memory, and the staging addresses by direction.
-    opened: tuple[Operation, Pointer | None, dict[int, Any]]
+    opened: tuple[Operation, Pointer | None, Mapping[int, Any]]
 
     def __init__(
         self, fifos: dict[int, Fifo], staging: dict[int, tuple[Buffer, int] | None], local_slots: int
@@ -126,7 +126,9 @@ def _directions(mask: int) -> list[int]:
     return [d for d in (C2V, V2C) if mask & d] if mask <= BOTH else [C2V if mask in (5, 7) else V2C]
 
 
-def open_ends(core: Core, op: Operation, key: Any, memory: Pointer | None, buffers: dict[int, Any]) -> Ends:
+def open_ends(
+    core: Core, op: Operation, key: object, memory: Pointer | None, buffers: Mapping[int, int | None]
+) -> Ends:
     """Return the ends of a TPipe that an operation describes; both sides use the same key."""
     mask = int(op.attr("dir_mask") or C2V)
     size = int(op.attr("slot_size") or 0)
@@ -151,12 +153,12 @@ def open_ends(core: Core, op: Operation, key: Any, memory: Pointer | None, buffe
     return made
 
 
-def _gm(value: Any) -> Pointer | None:
+def _gm(value: object) -> Pointer | None:
     return value.pointer if isinstance(value, View) else value if isinstance(value, Pointer) else None
 
 
 @fifo("aic_initialize_pipe", "aiv_initialize_pipe")
-def initialize_pipe(core: Core, op: Operation, args: Args) -> Any:
+def initialize_pipe(core: Core, op: Operation, args: Args) -> None:
     number = int(op.attr("id") or 0)
     buffers = {C2V: args.get("c2v_consumer_buf"), V2C: args.get("v2c_consumer_buf")}
     memory = _gm(args.get("gm_slot_buffer") or args.get("gm_slot_tensor"))
@@ -182,7 +184,7 @@ def _meeting_point(op: Operation) -> str:
 
 
 @fifo("initialize_l2l_pipe", "initialize_l2g2l_pipe")
-def initialize_local_pipe(core: Core, op: Operation, args: Args) -> Any:
+def initialize_local_pipe(core: Core, op: Operation, args: Args) -> Ends:
     memory = _gm(args.get("gm_addr"))
     first, second = args.get("local_addr"), args.get("peer_local_addr")
     mask = int(op.attr("dir_mask") or C2V)
@@ -194,7 +196,7 @@ def initialize_local_pipe(core: Core, op: Operation, args: Args) -> Any:
 
 
 @fifo("reserve_buffer")
-def reserve_buffer(core: Core, op: Operation, args: Args) -> Any:
+def reserve_buffer(core: Core, op: Operation, args: Args) -> int:
     base = op.attr("base")
     if base is not None:
         return int(base)
@@ -212,7 +214,7 @@ def reserve_buffer(core: Core, op: Operation, args: Args) -> Any:
 
 
 @fifo("import_reserved_buffer")
-def import_reserved_buffer(core: Core, op: Operation, args: Args) -> Any:
+def import_reserved_buffer(core: Core, op: Operation, args: Args) -> int:
     peer = core.grid.function(str(op.attr("peer_func")))
     wanted = str(op.attr("name"))
     for other in peer.walk() if peer is not None else ():
@@ -338,7 +340,7 @@ class Push(QueueItem):
 
 
 @fifo("tpush", "tpush_to_aiv", "tpush_to_aic")
-def tpush(core: Core, op: Operation, args: Args) -> Any:
+def tpush(core: Core, op: Operation, args: Args) -> object:
     pipe = _outgoing(core, _ends(core, op, args))
     split, lane = int(op.attr("split") or 0), _lane(core, args)
     if _idle_lane(core, pipe, split):
@@ -561,7 +563,7 @@ class Free(QueueItem):
 
 
 @fifo("tfree", "tfree_from_aic", "tfree_from_aiv")
-def tfree(core: Core, op: Operation, args: Args) -> Any:
+def tfree(core: Core, op: Operation, args: Args) -> object:
     """Give back the slot that was popped first. The item is queued on the consuming pipe: MTE2 for slots in
     global memory, V or MTE1 for slots on chip."""
     pipe, direction = _incoming(core, _ends(core, op, args))

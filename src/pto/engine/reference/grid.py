@@ -22,7 +22,7 @@ from ...isa.profiles import Profile
 from ...verifier.missing import release_before, set_before, thing_of
 from ..memory import DealtPointer, GlobalMemory, Tile, View
 from ..vocabulary import Words
-from ..watch import Watchers
+from ..watch import Given, Watchers
 from .code import Code
 from .core import Core, QueueItem, RunError
 from .lower import LoweredModule
@@ -60,7 +60,7 @@ class Grid:
         profile: Profile,
         gm: GlobalMemory,
         roles: list[tuple[str, int, Code]],
-        args: Sequence[dict[str, list[Any]]],
+        args: Sequence[dict[str, list[object]]],
         blocks: int,
         out: TextIO,
         watch: Watchers | None = None,
@@ -99,7 +99,7 @@ class Grid:
         self._left: dict[Core, str] = {}  # cores that met and may go on
         #: Arrivals of cores of one kind that have signalled each other (`sync.Arrival`), by rank, block
         #: (None: all blocks), kind of core and id.
-        self.arrived: dict[tuple[int, int | None, str, int], dict[Core, deque[Any]]] = {}
+        self.arrived: dict[tuple[int, int | None, str, int], dict[Core, deque[Given | None]]] = {}
         self.active: list[Core] = []
         self.broken: RunError | None = None  # the first broken rule, only with observers
         self._ended: list[str] = []  # names of cores
@@ -117,7 +117,7 @@ class Grid:
         """
         return ()
 
-    def arguments(self, rank: int) -> Sequence[tuple[str, Any, Type]]:
+    def arguments(self, rank: int) -> Sequence[tuple[str, object, Type]]:
         """Return the arguments of the launch that are not in the module: names, values, types."""
         return ()
 
@@ -215,7 +215,7 @@ class Grid:
         """Start the function of a core."""
         core.start(code, [self._spmd(core, v) for v in self.args[core.rank][code.name]])
 
-    def _spmd(self, core: Core, value: Any) -> Any:
+    def _spmd(self, core: Core, value: object) -> object:
         """Return the value of an argument; a name stands for a property of the core in the launch."""
         if isinstance(value, DealtPointer):
             return value.part(core.block, self.blocks)
@@ -361,6 +361,6 @@ class Grid:
         if self.watch is not None:
             self.watch.tell("outside_view", core, op, source, dim, offset, size)
 
-    def undefined_use(self, core: Core, op: Operation, origin: Any, what: str) -> None:
+    def undefined_use(self, core: Core, op: Operation, origin: object, what: str) -> None:
         if self.watch is not None:
             self.watch.tell("undefined_use", core, op, origin, what)

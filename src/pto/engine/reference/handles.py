@@ -96,7 +96,7 @@ def check_address(core: Core, tile: Tile | ConvTile) -> None:
 
 
 @handle("alloc_tile")
-def alloc_tile(core: Core, op: Operation, args: Args) -> Any:
+def alloc_tile(core: Core, op: Operation, args: Args) -> Tile | ConvTile:
     type = op.result.type
     if isinstance(type, ConvTileType):
         conv = ConvTile(type, core.buffers[type.loc], args.get("addr"), result_name(op))
@@ -117,14 +117,14 @@ def alloc_tile(core: Core, op: Operation, args: Args) -> Any:
 
 
 @handle("declare_tile")
-def declare_tile(core: Core, op: Operation, args: Mapping[str, object]) -> Any:
+def declare_tile(core: Core, op: Operation, args: Mapping[str, object]) -> Tile | ConvTile:
     type = op.result.type
     assert isinstance(type, TileBufType)
     return make_tile(core, type, None, (None, None), result_name(op))
 
 
 @handle("treshape", "bitcast")
-def treshape(core: Core, op: Operation, args: Args) -> Any:
+def treshape(core: Core, op: Operation, args: Args) -> Tile:
     type, source = op.result.type, args["src"]
     assert isinstance(type, TileBufType)
     valid = source.valid if source.shape == type.shape else (None, None)
@@ -134,7 +134,7 @@ def treshape(core: Core, op: Operation, args: Args) -> Any:
 
 
 @handle("subview", "subset")
-def subview(core: Core, op: Operation, args: Args) -> Any:
+def subview(core: Core, op: Operation, args: Args) -> Tile:
     source: Tile = args["source"]
     type = op.result.type
     assert isinstance(type, TileBufType)
@@ -174,7 +174,7 @@ def check_edge(core: Core, op: Operation, tile: Tile) -> None:
 
 
 @handle("talias")
-def talias(core: Core, op: Operation, args: Args) -> Any:
+def talias(core: Core, op: Operation, args: Args) -> object:
     source, target = args["src"], args["dst"]
     target.buffer, target.address, target.nibble = source.buffer, source.address, source.nibble
     target.storage = source.storage
@@ -195,13 +195,13 @@ def tassign(core: Core, op: Operation, args: Args) -> Any:
 
 
 @handle("tget_scale_addr")
-def tget_scale_addr(core: Core, op: Operation, args: Args) -> Any:
+def tget_scale_addr(core: Core, op: Operation, args: Args) -> object:
     source = args["src"]
     args["dst"].address = None if source.address is None else source.address >> 4
 
 
 @handle("set_validshape")
-def set_validshape(core: Core, op: Operation, args: Args) -> Any:
+def set_validshape(core: Core, op: Operation, args: Args) -> None:
     tile: Tile = args["source"]
     check_valid(tile, args["valid_row"], args["valid_col"])
     tile.v_row, tile.v_col = args["valid_row"], args["valid_col"]
@@ -242,7 +242,7 @@ def _address(source: object) -> int | None:
 
 
 @handle("make_tensor_view")
-def make_tensor_view(core: Core, op: Operation, args: Args) -> Any:
+def make_tensor_view(core: Core, op: Operation, args: Args) -> View:
     pointer = args["ptr"]
     layout = op.attr("layout")
     dtype = str(op.result.type.dtype)  # type: ignore[attr-defined]
@@ -253,7 +253,7 @@ def make_tensor_view(core: Core, op: Operation, args: Args) -> Any:
 
 
 @handle("partition_view")
-def partition_view(core: Core, op: Operation, args: Args) -> Any:
+def partition_view(core: Core, op: Operation, args: Args) -> View:
     source: View = args["source"]
     offsets, sizes = args["offsets"], tuple(args["sizes"])
     at = source.offset + bytes_from(sum(map(mul, offsets, source.strides)), source.bits)
@@ -273,13 +273,13 @@ def bytes_from(count: int, bits: int) -> int:
 
 
 @handle("get_tensor_view_dim", "memref.dim")
-def get_tensor_view_dim(core: Core, op: Operation, args: Args) -> Any:
+def get_tensor_view_dim(core: Core, op: Operation, args: Args) -> int:
     view, index = _view_and_index(args)
     return view.dims[index]
 
 
 @handle("get_tensor_view_stride")
-def get_tensor_view_stride(core: Core, op: Operation, args: Args) -> Any:
+def get_tensor_view_stride(core: Core, op: Operation, args: Args) -> int:
     view, index = _view_and_index(args)
     return view.strides[index]
 
@@ -292,7 +292,7 @@ def _view_and_index(args: Args) -> tuple[View, int]:
 
 
 @handle("tensor_view_addr")
-def tensor_view_addr(core: Core, op: Operation, args: Args) -> Any:
+def tensor_view_addr(core: Core, op: Operation, args: Args) -> Pointer:
     return args["src"] if isinstance(op.result.type, MemRefType) else args["src"].pointer
 
 
@@ -300,7 +300,7 @@ def tensor_view_addr(core: Core, op: Operation, args: Args) -> Any:
 
 
 @handle("castptr")
-def castptr(core: Core, op: Operation, args: Args) -> Any:
+def castptr(core: Core, op: Operation, args: Args) -> Pointer | int:
     source, type = args["addr"], op.result.type
     assert isinstance(type, PtrType)
     dtype = type.elem.counted
@@ -317,7 +317,7 @@ def castptr(core: Core, op: Operation, args: Args) -> Any:
 
 
 @handle("addptr")
-def addptr(core: Core, op: Operation, args: Args) -> Any:
+def addptr(core: Core, op: Operation, args: Args) -> Pointer:
     pointer: Pointer = args["ptr"]
     at = pointer.offset + bytes_from(args["offset"], DTYPES[pointer.dtype].bits)
     return pointer.at(at)
@@ -343,7 +343,7 @@ def _dense(dims: tuple[int, ...]) -> tuple[int, ...]:
 
 
 @handle("memref.alloc", "memref.alloca", "declare_tile_memref")
-def memref_alloc(core: Core, op: Operation, args: Args) -> Any:
+def memref_alloc(core: Core, op: Operation, args: Args) -> View:
     type = op.result.type
     assert isinstance(type, MemRefType)
     given = iter(args.get("dynamicSizes", ()))
@@ -366,18 +366,18 @@ def memref_alloc(core: Core, op: Operation, args: Args) -> Any:
 
 
 @handle("memref.dealloc")
-def memref_dealloc(core: Core, op: Operation, args: Mapping[str, object]) -> Any:
+def memref_dealloc(core: Core, op: Operation, args: Mapping[str, object]) -> None:
     return None
 
 
 @handle("memref.cast", "builtin.unrealized_conversion_cast")
-def cast(core: Core, op: Operation, args: Mapping[str, object]) -> Any:
+def cast(core: Core, op: Operation, args: Mapping[str, object]) -> object:
     values = [v for given in args.values() for v in (given if isinstance(given, list) else [given])]
     return tuple(values) if len(op.results) > 1 else values[0]
 
 
 @handle("memref.reinterpret_cast")
-def reinterpret_cast(core: Core, op: Operation, args: Args) -> Any:
+def reinterpret_cast(core: Core, op: Operation, args: Args) -> View:
     source = args["source"]
     offsets, sizes, strides = (_mixed(op, args, n) for n in ("offsets", "sizes", "strides"))
     at = source.offset + bytes_from(sum(offsets), DTYPES[source.dtype].bits)
@@ -385,7 +385,7 @@ def reinterpret_cast(core: Core, op: Operation, args: Args) -> Any:
 
 
 @handle("memref.subview")
-def memref_subview(core: Core, op: Operation, args: Args) -> Any:
+def memref_subview(core: Core, op: Operation, args: Args) -> View:
     source: View = args["source"]
     offsets, sizes, strides = (_mixed(op, args, n) for n in ("offsets", "sizes", "strides"))
     at = source.offset + bytes_from(sum(map(mul, offsets, source.strides)), source.bits)
@@ -421,7 +421,7 @@ def _mixed(op: Operation, args: Args, name: str) -> list[int]:
 
 
 @handle("affine.apply")
-def affine_apply(core: Core, op: Operation, args: Args) -> Any:
+def affine_apply(core: Core, op: Operation, args: Args) -> int:
     mapping = op.attrs["map"]
     assert isinstance(mapping, AffineMapAttr)
     try:
@@ -441,7 +441,7 @@ class Group:
 
 
 @handle("make_group")
-def make_group(core: Core, op: Operation, args: Args) -> Any:
+def make_group(core: Core, op: Operation, args: Args) -> Group:
     return Group(args["tensors"], int(op.attr("root") or 0))
 
 
@@ -455,12 +455,12 @@ handle("get_subblock_num")(lambda core, op, args: core.grid.subblocks)
 
 
 @handle("declare_eventid_array")
-def declare_eventid_array(core: Core, op: Operation, args: Mapping[str, object]) -> Any:
+def declare_eventid_array(core: Core, op: Operation, args: Mapping[str, object]) -> list[int]:
     return [None] * op.result.type.count  # type: ignore[attr-defined]
 
 
 @handle("eventid_array_get")
-def eventid_array_get(core: Core, op: Operation, args: Args) -> Any:
+def eventid_array_get(core: Core, op: Operation, args: Args) -> int:
     array, index = args["array"], args["index"]
     if not 0 <= index < len(array) or array[index] is None:
         raise IllegalInstruction(f"entry {index} of an array of {len(array)} event ids was never set")
@@ -468,7 +468,7 @@ def eventid_array_get(core: Core, op: Operation, args: Args) -> Any:
 
 
 @handle("eventid_array_set")
-def eventid_array_set(core: Core, op: Operation, args: Args) -> Any:
+def eventid_array_set(core: Core, op: Operation, args: Args) -> None:
     array, index = args["array"], args["index"]
     if not 0 <= index < len(array):
         raise IllegalInstruction(f"expects an index below {len(array)}, the number of event ids, got {index}")
@@ -476,7 +476,7 @@ def eventid_array_set(core: Core, op: Operation, args: Args) -> Any:
 
 
 @handle("declare_local_array")
-def declare_local_array(core: Core, op: Operation, args: Mapping[str, object]) -> Any:
+def declare_local_array(core: Core, op: Operation, args: Mapping[str, object]) -> object:
     return {}
 
 
@@ -490,7 +490,7 @@ def _element(op: Operation, args: Args) -> tuple[int, ...]:
 
 
 @handle("local_array_get")
-def local_array_get(core: Core, op: Operation, args: Args) -> Any:
+def local_array_get(core: Core, op: Operation, args: Args) -> object:
     at = _element(op, args)
     if at not in args["array"]:
         raise IllegalInstruction(f"element {list(at)} of an array on the stack was never set")
@@ -498,7 +498,7 @@ def local_array_get(core: Core, op: Operation, args: Args) -> Any:
 
 
 @handle("local_array_set")
-def local_array_set(core: Core, op: Operation, args: Args) -> Any:
+def local_array_set(core: Core, op: Operation, args: Args) -> None:
     args["array"][_element(op, args)] = args["value"]
 
 

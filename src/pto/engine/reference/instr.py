@@ -27,7 +27,7 @@ from ...isa.algorithms import kind_of
 from ...isa.dtypes import DTYPES
 from .. import elements
 from ..access import Place, start_of
-from ..elements import Array
+from ..elements import Array, NumpyType
 from ..memory import Buffer, ConvTile, MemoryFault, Pointer, Tile, View, array_of
 from ..region import Region, load_at, store_at
 from ..registers import Register
@@ -69,7 +69,7 @@ class Port:
     #: Register accesses bypass the port, since observers are absent.
     plain = False
 
-    def load(self, i: Instr, place: Place, region: Region, dtype: Any) -> Array:
+    def load(self, i: Instr, place: Place, region: Region, dtype: NumpyType) -> Array:
         try:
             return region.load(place.buffer.data, dtype)
         except IndexError:
@@ -82,7 +82,7 @@ class Port:
         except IndexError:
             raise MemoryFault(place.buffer, *region.bounds) from None
 
-    def load_at(self, i: Instr, place: Place, at: Array, dtype: Any) -> Array:
+    def load_at(self, i: Instr, place: Place, at: Array, dtype: NumpyType) -> Array:
         base, bits, nibble = start_of(place)
         try:
             return load_at(place.buffer.data, base, at, bits, dtype, nibble)
@@ -143,7 +143,7 @@ class Instr:
         self.registers: Mapping[str, Any] = core.registers
         self.event: Any = None  # see `watch.Event`; only with observers
         #: Origins of undefined scalar operands, by name and index in the list, if these are tracked.
-        self.poison: dict[tuple[str, int | None], Any] = {}
+        self.poison: dict[tuple[str, int | None], object] = {}
 
     # -- facts ------------------------------------------------------------------------------------------
 
@@ -427,7 +427,7 @@ _FEW = 256
 _PLAIN = frozenset(n for n, t in elements.ARRAY_DTYPES.items() if t.kind in "iu")
 
 
-def _copied(value: Any) -> Any:
+def _copied(value: object) -> Any:
     if isinstance(value, Tile | View | ConvTile):
         return value.copy()
     if isinstance(value, list):

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from ...ir.core import Operation
-from ..elements import Array
+from ..elements import Array, NumpyType
 from ..memory import MemoryFault
 from ..region import Region
 from ..watch import VECSCOPE
@@ -34,7 +34,7 @@ class Interval(QueueItem):
     what = VECSCOPE
 
     def __init__(
-        self, op: Operation, code: Code, start: int, regs: list[Any], poison: dict[int, Any]
+        self, op: Operation, code: Code, start: int, regs: list[Any], poison: dict[int, object]
     ) -> None:
         super().__init__(op)
         self.code = code
@@ -125,11 +125,11 @@ class Late(Port):
         if len(self.pending) > MOST_PENDING:
             self.flush(1)
 
-    def load(self, i: Instr, place: Place, region: Region, dtype: Any) -> Array:
+    def load(self, i: Instr, place: Place, region: Region, dtype: NumpyType) -> Array:
         self._before_load(place)
         return super().load(i, place, region, dtype)
 
-    def load_at(self, i: Instr, place: Place, at: Array, dtype: object) -> Array:
+    def load_at(self, i: Instr, place: Place, at: Array, dtype: NumpyType) -> Array:
         self._before_load(place)
         return super().load_at(i, place, at, dtype)
 

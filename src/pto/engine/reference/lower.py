@@ -137,7 +137,7 @@ class Lower(Control):
     def arguments(self, op: Operation) -> Callable[[Core], dict[str, Any]]:
         """Return a function that makes the operand dictionary of an operation."""
         single: list[tuple[str, int]] = []
-        other: list[tuple[str, Callable[[Core], Any]]] = []
+        other: list[tuple[str, Callable[[Core], object]]] = []
         assert op.row is not None
         at = 0
         for i, declared in enumerate(op.row.operands):
@@ -383,5 +383,5 @@ def _scalar_step(evaluate: Callable[..., object], operands: list[int], target: i
     return any_number
 
 
-def _local_memref(slot: int, type: MemRefType) -> Callable[[Core], Any]:
+def _local_memref(slot: int, type: MemRefType) -> Callable[[Core], object]:
     return lambda core: handles.as_tile(core, core.regs[slot], type)

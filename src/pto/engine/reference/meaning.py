@@ -103,7 +103,7 @@ def _integer(dtype: str, value: float | int) -> Any:
     return np.int32(exact) if d.bits < 32 else elements.ARRAY_DTYPES[dtype].type(exact)
 
 
-def select(condition: Any, a: Any, b: Any) -> Array:
+def select(condition: Array, a: Any, b: Any) -> Array:
     """Compute `np.where`, several times faster for many elements of one type and an irregular condition."""
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.size <= _FEW:
         return np.where(condition, a, b)
@@ -120,7 +120,7 @@ def select(condition: Any, a: Any, b: Any) -> Array:
     return chosen.view(dtype)
 
 
-def _divided(n: Numbers, a: Any, b: Any) -> Array:
+def _divided(n: Numbers, a: Array, b: Array | int) -> Array:
     if isinstance(b, int) and b > 0 and not b & (b - 1) and not _whole(a):
         return a * (1 / b)  # a power of two has an exact reciprocal, and a product is faster
     if not (_whole(a) and _whole(b)):
@@ -128,7 +128,7 @@ def _divided(n: Numbers, a: Any, b: Any) -> Array:
     return (a - np.fmod(a, b)) // b
 
 
-def _fmod(n: Numbers, a: Any, b: Any) -> Array:
+def _fmod(n: Numbers, a: Array, b: Array | int) -> Array:
     """Return the truncated remainder; it is exact, so any type of arithmetic gives the same result."""
     if _whole(a) or a.dtype == np.float64:
         return np.fmod(a, b)
@@ -180,7 +180,7 @@ def _cast_power(n: Numbers, found: Array) -> Array:
 _BITS = {np.dtype(np.float32): np.dtype(np.int32), np.dtype(np.float64): np.dtype(np.int64)}
 
 
-def _extreme(which: Any, a: Any, b: Any) -> Array:
+def _extreme(which: np.ufunc, a: Array, b: Array | int) -> Array:
     """Return the greater or the lesser; a NaN in either stays, and -0 is below +0."""
     found = which(a, b)
     if _whole(a):
@@ -199,7 +199,7 @@ def _extreme(which: Any, a: Any, b: Any) -> Array:
     return select(a == b, equal, found.view(bits)).view(found.dtype)
 
 
-def _relu(n: Numbers, a: Any) -> Array:
+def _relu(n: Numbers, a: Array) -> Array:
     """Return positive numbers unchanged, +0 for all others and for NaN, which `fmax` skips."""
     found = np.fmax(a, 0)
     if not _whole(found):
@@ -207,7 +207,7 @@ def _relu(n: Numbers, a: Any) -> Array:
     return found
 
 
-def _fma(n: Numbers, a: Any, b: Array, c: Array) -> Array:
+def _fma(n: Numbers, a: Array, b: Array, c: Array) -> Array:
     """Compute a * b + c of lanes for a single rounding to the nearest. The product is exact in f64. If the
     sum is inexact and may be halfway between two elements, its last bit moves towards the exact sum."""
     if not n.instr.exact or _whole(a):
@@ -274,7 +274,7 @@ def _mul_high(n: Numbers, a: Array, b: Array) -> Array:
     return (a.astype(wide) * b.astype(wide) >> bits).astype(a.dtype)
 
 
-def _whole(a: Any) -> bool:
+def _whole(a: Array | int) -> bool:
     return isinstance(a, int) or a.dtype.kind in "iu"
 
 
@@ -283,15 +283,15 @@ class _Plain:
 
     __slots__ = ("function",)
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., object]) -> None:
         self.function = function
 
-    def __call__(self, n: Numbers, *args: Any) -> Any:
+    def __call__(self, n: Numbers, *args: Array | int) -> Any:
         return self.function(*args)
 
 
 #: The functions of arrays for the operations of `isa.meaning`. The first argument is the `Numbers` to use.
-OPERATIONS: dict[str, Callable[..., Any]] = {
+OPERATIONS: dict[str, Callable[..., Array]] = {
     "add": _Plain(operator.add),
     "sub": _Plain(operator.sub),
     "mul": _Plain(operator.mul),
@@ -343,10 +343,10 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
 _FUNCTIONS = ("exp", "log", "pow")
 
 
-def _narrowed(function: Callable[..., Any]) -> Callable[..., Any]:
+def _narrowed(function: Callable[..., Array]) -> Callable[..., Array]:
     """Return a function with its result in f32, because further operations use it."""
 
-    def narrowed(n: Numbers, *args: Any) -> Any:
+    def narrowed(n: Numbers, *args: object) -> Array:
         found = function(n, *args)
         return n.single(found) if DTYPES[n.dtype].is_float and DTYPES[n.dtype].bits <= 32 else found
 
@@ -363,7 +363,7 @@ class Meaning:
     def __init__(self, expression: meaning.Expression) -> None:
         self.names = meaning.names(expression)
         self._start: list[str | int] = []
-        self._steps: list[tuple[Callable[..., Any], tuple[int, ...]]] = []
+        self._steps: list[tuple[Callable[..., Array], tuple[int, ...]]] = []
         self._known: dict[meaning.Expression, int] = {}
         for part in meaning.parts(expression):
             if isinstance(part, meaning.Name | meaning.Constant) and part not in self._known:
@@ -373,10 +373,10 @@ class Meaning:
         self._result = self._place(expression)
         self.compute: Compute = self._function()
 
-    def __call__(self, numbers: Numbers, values: Mapping[str, Any]) -> Any:
+    def __call__(self, numbers: Numbers, values: Mapping[str, object]) -> Any:
         return self.compute(numbers, values)
 
-    def _function(self) -> Callable[..., Any]:
+    def _function(self) -> Compute:
         """Return the steps as one Python function, in which only values with several uses have a name."""
         wanted = Counter(place for _, at in self._steps for place in at)
         values = [f"v[{n!r}]" if isinstance(n, str) else str(n) for n in self._start]

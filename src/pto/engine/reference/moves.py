@@ -5,8 +5,6 @@ A move keeps the logical position of every element; the layouts of the two tiles
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ...isa import tile as tiles
@@ -264,7 +262,7 @@ def tsetval(i: Instr) -> None:
 
 
 @executor("get element")
-def tgetval(i: Instr) -> Any:
+def tgetval(i: Instr) -> object:
     _element(i, "src")
     return i.values_at("src", np.array([i.arg("offset")]))[0].item()
 

@@ -34,7 +34,7 @@ class _Noting:
     time.
     """
 
-    def __init__(self, arg: Any, notes: list[str]) -> None:
+    def __init__(self, arg: Arg, notes: list[str]) -> None:
         self._arg, self._notes = arg, notes
 
     def __getattr__(self, fact: str) -> Any:
@@ -47,7 +47,7 @@ class _Noting:
 class _Met:
     """An operand of a running instruction: its value adds the facts that its type leaves open."""
 
-    def __init__(self, arg: Any, value: Any) -> None:
+    def __init__(self, arg: Arg, value: Tile) -> None:
         self._arg, self._value = arg, value
 
     def __getattr__(self, fact: str) -> Any:
@@ -64,7 +64,7 @@ class _Met:
 
 def asked(
     op: Operation, row: Row, profile: Profile, without: Collection[str] = (), is_text: bool = True
-) -> Callable[[Mapping[str, Any]], None] | None:
+) -> Callable[[Mapping[str, object]], None] | None:
     """Return a function that checks the open rules of an operation with the values of its operands; None if
     there are no such rules. Rules about the operands `without` are skipped, and, unless `is_text`, rules that
     hold only for programs."""
@@ -95,7 +95,7 @@ def asked(
     return ask
 
 
-def open_rules(op: Operation, row: Row, profile: Profile) -> tuple[list[Rule], dict[str, Any]] | None:
+def open_rules(op: Operation, row: Row, profile: Profile) -> tuple[list[Rule], dict[str, object]] | None:
     """Return the rules of an operation that need facts of a run, and its facts that are known before; None if
     there are no such rules."""
     late = {declared.name for declared, value in op.named() if _leaves_open(value)}
@@ -142,7 +142,7 @@ def _is_open(rule: Rule, known: Mapping[str, object]) -> bool:
     """Return whether the evaluation of a rule needs an open fact."""
     notes: list[str] = []
 
-    def noting(value: object) -> Any:
+    def noting(value: object) -> object:
         if isinstance(value, Args):
             return Args([_Noting(one, notes) for one in value])  # type: ignore[reportArgumentType]
         return _Noting(value, notes) if isinstance(value, Arg) else value
@@ -155,7 +155,7 @@ def _is_open(rule: Rule, known: Mapping[str, object]) -> bool:
     return bool(notes)
 
 
-def _met(arg: object, value: object) -> Args | _Met:
+def _met(arg: Any, value: Any) -> Args | _Met:
     if isinstance(arg, Args):
         return Args([_Met(a, v) for a, v in zip(arg, value, strict=True)])  # type: ignore[reportArgumentType]
     return _Met(arg, value)

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from ...isa.dtypes import DTYPES
+from ..elements import Array
 from ..memory import Pointer, View
 from .instr import IllegalInstruction, Instr
 from .registry import executor
 
 
-def _number(values: Any, dtype: str) -> float | int:
+def _number(values: Array, dtype: str) -> float | int:
     value = values.reshape(()).item()
     return float(value) if DTYPES[dtype].is_float else int(value)
 
@@ -27,7 +28,7 @@ _HERE = np.zeros(1, np.intp)
 
 
 @executor("load scalar")
-def load_scalar(i: Instr) -> Any:
+def load_scalar(i: Instr) -> object:
     place = _element(i)
     return _number(i.values_at(place, _HERE), place.dtype)
 
@@ -45,7 +46,7 @@ def _array(value: Any, dtype: str) -> Any:
 
 
 @executor("load element")
-def memref_load(i: Instr) -> Any:
+def memref_load(i: Instr) -> object:
     view: View = i.arg("memref")
     return _number(i.values_at(view, _place(view, i.arg("indices"))), view.dtype)
 

@@ -8,8 +8,6 @@ zeros of different sign, and a NaN counts only as the first element.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ...isa.algorithms import kind_of
@@ -83,7 +81,7 @@ def _stepped(n: Numbers, x: Array, step: Meaning, row: Row) -> Array:
     return total
 
 
-def fold_columns(x: Array, step: np.ufunc, steps: np.dtype[Any]) -> Array:
+def fold_columns(x: Array, step: np.ufunc, steps: np.dtype[np.generic]) -> Array:
     """Fold the columns of a matrix from the first row to the last, with every step rounded to `steps`."""
     if steps.itemsize == 2:
         name = "f16" if steps == np.float16 else "bf16"
@@ -94,7 +92,7 @@ def fold_columns(x: Array, step: np.ufunc, steps: np.dtype[Any]) -> Array:
     return step.accumulate(x, axis=0, dtype=steps)[-1]  # reduce would add pairwise
 
 
-def fold_pairs(x: Array, step: np.ufunc, steps: np.dtype[Any], odd_one: str) -> Array:
+def fold_pairs(x: Array, step: np.ufunc, steps: np.dtype[np.generic], odd_one: str) -> Array:
     """Fold the columns of a matrix as trees of neighbours, with every step rounded to `steps`."""
     x = x.astype(steps)
     while len(x) > 1:

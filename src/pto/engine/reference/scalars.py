@@ -192,7 +192,7 @@ def _constant(op: Operation, kind: str) -> Evaluate:
 _LARGEST_VECTOR = 1 << 16  # a register has 256 elements at most
 
 
-def _dense(text: object, type: ShapedType) -> Any:
+def _dense(text: object, type: ShapedType) -> object:
     """Return a vector constant, `dense<0>` or `dense<[1, 2]>`."""
     import numpy as np
 

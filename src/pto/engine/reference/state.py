@@ -14,7 +14,7 @@ from ...ir.multi_tiles import name_in_messages
 from ...isa.profiles import Profile
 from ..memory import Buffer, GlobalMemory, core_buffers
 from ..registers import SPECIAL, Register
-from ..watch import Watchers
+from ..watch import Given, Watchers
 from .semantics import SEMANTICS
 
 
@@ -24,9 +24,9 @@ class Cluster:
     def __init__(self, block: int) -> None:
         self.block = block
         self.cores: list[CoreState] = []
-        self.semaphores: dict[tuple[str, int], deque[Any]] = {}
-        self.fifos: dict[Any, Any] = {}
-        self.reserved: dict[Any, int] = {}
+        self.semaphores: dict[tuple[str, int], deque[Given | None]] = {}
+        self.fifos: dict[object, Any] = {}
+        self.reserved: dict[object, int] = {}
 
     @property
     def vectors(self) -> list[CoreState]:
@@ -63,7 +63,7 @@ class CoreState:
         self.semantics = SEMANTICS["hw"]
         #: Special registers of the vector core: AR, SQZN and the counts of the last merge sort.
         self.special: dict[str, Register] = {}
-        self.homes: dict[Any, int] = {}  # addresses of storage without an address in the program
+        self.homes: dict[object, int] = {}  # addresses of storage without an address in the program
         self.out = out  # output of the program
         self.port: Any = None  # access to memory, see `instr.Port`
         #: The observers of the launch; None without any.

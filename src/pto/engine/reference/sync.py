@@ -18,7 +18,7 @@ from ...isa.kinds import pipe_of_kind
 from ...isa.machine import SEMAPHORES, TOKENS
 from ...isa.profiles import Profile
 from ..memory import MemoryFault
-from ..watch import BARRIER, GIVE
+from ..watch import BARRIER, GIVE, Given
 from .core import BLOCKED, Args, Core, QueueItem, queued
 from .instr import IllegalInstruction, Instr, Port
 
@@ -54,7 +54,7 @@ def orders(name: str) -> bool:
 
 
 @cache
-def pipe_name(written: Any) -> str:
+def pipe_name(written: object) -> str:
     text = str(written)
     return SYNC_OP_PIPE.get(text, text).removeprefix("PIPE_")
 
@@ -235,7 +235,7 @@ class Token:
 
     def __init__(self) -> None:
         self.base = 0  # the number of first acquisitions that are released and removed from `grants`
-        self.grants: list[Any] = []
+        self.grants: list[object] = []
         self.held: dict[str, int] = {}  # by pipe: the number of its acquisition
 
 
@@ -379,7 +379,7 @@ class Arrival(Signal):
                 del here[other]
 
 
-def _raise(core: Core, target: tuple[str, int], given: Any) -> None:
+def _raise(core: Core, target: tuple[str, int], given: Given | None) -> None:
     """Add one to a semaphore of the cluster of a core."""
     core.cluster.semaphores.setdefault(target, deque()).append(given)
 
@@ -441,7 +441,7 @@ def _cross_sources(core: Core, id: int) -> list[tuple[str, int]]:
     return [(f"AIC from {c.name}", id) for c in core.cluster.vectors] or [("", id)]
 
 
-def _cross(core: Core, op: Operation, mode: Any, id: int) -> Signal:
+def _cross(core: Core, op: Operation, mode: int, id: int) -> Signal:
     """Return the item of a cross-core signal. Mode 2 (the default) goes between the cube core and its vector
     cores, 1 among the cores of one kind in a block, 0 among those of all blocks. In modes 0 and 1 a wait ends
     after all of these cores have signalled."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...ir.core import Operation
-from ..watch import INSTRUCTION, SESSION, Event
+from ..watch import INSTRUCTION, SESSION, Event, Given
 from . import registry
 from .core import Args, Core, QueueItem
 from .handles import Handler
@@ -65,7 +65,7 @@ class Transferred(QueueItem):
     def ready(self, core: Core, pipe: str) -> bool:
         return self.session.done >= self.number
 
-    def take(self, core: Core, pipe: str) -> list[Any]:
+    def take(self, core: Core, pipe: str) -> list[Given | None]:
         return [] if self.session.last is None else [self.session.last]
 
     def waits_for(self, core: Core, pipe: str) -> str:
@@ -107,7 +107,7 @@ def start(core: Core, op: Operation, args: Args) -> Any:
 
 
 @handler("wait_async_event", "test_async_event")
-def ask(core: Core, op: Operation, args: Mapping[str, object]) -> Any:
+def ask(core: Core, op: Operation, args: Mapping[str, object]) -> object:
     event = args["event"]
     if not isinstance(event, tuple):  # handle 0: nothing is pending
         return 1

@@ -7,11 +7,10 @@ and keeps the stores. Executors access memory only through their port, and keep 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
 
 from ...ir.core import Operation
 from ..access import Access, Place
-from ..elements import Array
+from ..elements import Array, NumpyType
 from ..memory import Tile
 from ..region import Region
 from ..registers import SPACE, Register
@@ -29,7 +28,7 @@ def watched(i: Instr, execute: Callable[[Instr], object]) -> Event:
     return event
 
 
-def perform(watch: Watchers, i: Instr, execute: Callable[[Instr], object]) -> Any:
+def perform(watch: Watchers, i: Instr, execute: Callable[[Instr], object]) -> object:
     """Run an instruction, and report its events."""
     event: Event = i.event or watch.issue(watched(i, execute))
     whole = not event.began  # an instruction inside an item; the item reports its start and end
@@ -48,7 +47,7 @@ def perform(watch: Watchers, i: Instr, execute: Callable[[Instr], object]) -> An
     return event.result
 
 
-def again(event: Event, port: Port, args: Mapping[str, object] | None = None) -> Any:
+def again(event: Event, port: Port, args: Mapping[str, object] | None = None) -> object:
     """Run the instruction of an event once more, on another port and perhaps with other operands."""
     i, execute = event.inner
     own = i.port, i.args
@@ -111,12 +110,12 @@ class RecordingPort(ReportingPort):
         #: Hooks of watchers that also observe vector registers, which belong to one value of one core.
         self._registers = [watch.of(n, registers=True) for n in hooks]
 
-    def load(self, i: Instr, place: Place, region: Region, dtype: Any) -> Array:
+    def load(self, i: Instr, place: Place, region: Region, dtype: NumpyType) -> Array:
         found = Port.load(self, i, place, region, dtype)
         self._tell_load(i, place, region, None, found)
         return found
 
-    def load_at(self, i: Instr, place: Place, at: Array, dtype: object) -> Array:
+    def load_at(self, i: Instr, place: Place, at: Array, dtype: NumpyType) -> Array:
         found = Port.load_at(self, i, place, at, dtype)
         self._tell_load(i, place, None, at, found)
         return found

@@ -109,11 +109,11 @@ class Sample:
 
     def __init__(self, limit: int | None) -> None:
         self.limit = limit
-        self._seen: dict[Any, int] = {}
+        self._seen: dict[object, int] = {}
         #: By kernel: blocks that were not checked, and all blocks.
         self._counts: dict[str, list[int]] = {}
 
-    def take(self, name: str, kind: Any, blocks: int = 1, whole: bool = False) -> list[int]:
+    def take(self, name: str, kind: object, blocks: int = 1, whole: bool = False) -> list[int]:
         """Return the blocks to check of the next task of a kernel: with `whole`, all of them or none. `kind`
         distinguishes the uses of the kernel."""
         before = self._seen.get((name, kind), 0)

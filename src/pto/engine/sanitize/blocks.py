@@ -37,7 +37,7 @@ class BlockMap:
         self.agent = np.zeros(1024, np.int32)
         self.sequence = np.zeros(1024, np.int64)
         self.atomic = np.zeros(1024, np.int8)
-        self._limits: dict[Any, Array] = {}
+        self._limits: dict[object, Array] = {}
 
     def access(self, new: Touch, buffer: Buffer) -> None:
         table = buffer.shadows.get("blocks")

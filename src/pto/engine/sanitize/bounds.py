@@ -3,12 +3,10 @@ indices that leave their tile."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ...ir.core import Operation
-from ..access import Access
+from ..access import Access, Place
 from ..elements import Array
 from ..memory import Home, Pointer, Tile, View
 from ..registers import Register
@@ -52,7 +50,9 @@ class Bounds(Sanitizer):
             )
             self.reports.add(("home", event.op, name), d)
 
-    def indexed(self, event: Event, operand: str, index: Array, inside: Array, of: Any, extent: str) -> None:
+    def indexed(
+        self, event: Event, operand: str, index: Array, inside: Array, of: Place, extent: str
+    ) -> None:
         bad = int(np.argmin(inside))
         event.keeps["index"] = True  # reported here, at its cause: `_leaves` stays silent
         holder = event.args[operand]

@@ -49,8 +49,8 @@ class RecordedMap(MemoryMap):
     def __init__(self, profile: Profile, launch: WatchedLaunch) -> None:
         super().__init__(profile)
         self._launch = launch
-        self._found: dict[tuple[Any, ...], Life] = {}
-        self._known: dict[tuple[Any, str], MapStep] = {}
+        self._found: dict[tuple[object, ...], Life] = {}
+        self._known: dict[tuple[object, str], MapStep] = {}
         self._roots: dict[str, str] | None = None
 
     def tick(self, event: Event) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...ir.core import Operation
 from ...perf.messages import DATA, SIGNAL, WAIT, Message, svg
 from ..access import Access
-from ..memory import View
+from ..memory import Buffer, View
 from ..watch import INSTRUCTION, Event, WatchedCore, WatchedLaunch, Watcher
 
 #: Instructions whose stores are signals; `notified` records them.
@@ -58,7 +56,7 @@ class Messages(Watcher):
         self.messages.append(Message(kind, core.rank, target, text, line))
 
 
-def _name(buffer: Any) -> str:
+def _name(buffer: Buffer) -> str:
     """Return the name of a window without its rank."""
     return buffer.name.partition(" of rank")[0]
 

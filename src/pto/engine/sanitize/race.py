@@ -9,7 +9,7 @@ those inside a vecscope.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...ir.core import Operation
@@ -192,7 +192,7 @@ class Race(Sanitizer):
         else:
             clock.barrier(core, pipe)
 
-    def met(self, cores: list[WatchedCore]) -> None:
+    def met(self, cores: Sequence[WatchedCore]) -> None:
         meet([(self.cores[core].clock, core) for core in cores])
         if len(cores) == self.launch.cores:
             forget_blocks(self.launch.gm.buffers)

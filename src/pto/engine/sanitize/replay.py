@@ -7,6 +7,7 @@ not choose, are not reported.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from ...ir.types import ScalarType
 from ...isa.dtypes import DTYPES
 from ..access import Place, start_of
-from ..elements import Array, code_dtype
+from ..elements import Array, NumpyType, code_dtype
 from ..memory import MemoryFault, Pointer
 from ..reference.instr import IllegalInstruction, Instr, Port
 from ..reference.watched import again
@@ -44,7 +45,7 @@ def patterns(dtype: str) -> tuple[int, int, int]:
     return ones >> 1, large, large | 1 << (d.bits - 1)
 
 
-def scalars(type: object, value: Any) -> tuple[Any, Any, Any]:
+def scalars(type: object, value: float) -> tuple[float, float, float]:
     """Return values to try for an undefined scalar. They stay small if they may be sizes or offsets."""
     if not isinstance(type, ScalarType) or type.is_float:
         large = 3e4 if str(type) == "f16" else 1e30
@@ -66,7 +67,7 @@ class Replay(Port):
     def __init__(self, loads: list[Load], groups: list[int], which: int) -> None:
         self.loads = iter(zip(loads, groups, strict=True))
         self.which = which
-        self.stores: list[tuple[Place, Any, Array]] = []
+        self.stores: list[tuple[Place, Region | Array, Array]] = []
 
     def _next(self, place: Place, where: Region | Array) -> Array:
         load, group = next(self.loads, (None, 0))
@@ -79,7 +80,7 @@ class Replay(Port):
             codes[load.mask] = np.array(pattern, np.uint64).astype(codes.dtype)
         return data
 
-    def load(self, i: Instr, place: Place, region: Region, dtype: Any) -> Array:
+    def load(self, i: Instr, place: Place, region: Region, dtype: NumpyType) -> Array:
         return self._next(place, region)
 
     def load_at(self, i: Instr, place: Place, at: Array, dtype: object) -> Array:
@@ -109,13 +110,15 @@ def same_bytes(place: Place, where: Any, other: Place, there: Any) -> bool:
 class Dependence:
     """The effects of an instruction that depend on undefined data: stored elements, result, addresses."""
 
-    def __init__(self, stores: list[tuple[Place, Any, Array]]) -> None:
+    def __init__(self, stores: Sequence[tuple[Place, Region | Array, Array]]) -> None:
         self.taints = [np.zeros(np.shape(codes), bool) for _, _, codes in stores]
         self.address = False
         self.result = False
 
 
-def dependence(event: Event, loads: list[Load], stores: list[tuple[Place, object, Array]]) -> Dependence:
+def dependence(
+    event: Event, loads: list[Load], stores: Sequence[tuple[Place, Region | Array, Array]]
+) -> Dependence:
     """Run an instruction again with other values for undefined data, and return which effects change."""
     found = Dependence(stores)
     groups = _groups(loads)
@@ -150,7 +153,7 @@ def _groups(loads: list[Load]) -> list[int]:
     return out
 
 
-def _other_scalars(event: Event, which: int) -> dict[str, Any]:
+def _other_scalars(event: Event, which: int) -> dict[str, object]:
     args = event.args
     changed = dict(args)
     for (name, n), _ in event.poison.items():

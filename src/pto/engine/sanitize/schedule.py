@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import random
 from bisect import bisect_right
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ..memory import Tile
-from ..reference.core import Core, Work
+from ..reference.core import Core, QueueItem, Work
 from .clock import ordered
 from .race import CHAINED
 
@@ -96,7 +97,7 @@ class Schedule:
                 found.append((core, "S", 0))
         return found
 
-    def _ready(self, core: Core, pipe: str, queue: Any) -> list[int]:
+    def _ready(self, core: Core, pipe: str, queue: Sequence[QueueItem]) -> list[int]:
         if not queue[0].ready(core, pipe):
             return []
         found = [0]

@@ -17,7 +17,7 @@ import numpy as np
 from ...isa.dtypes import DTYPES
 from ...shown import Shown
 from ..access import Access, Place, start_of
-from ..elements import Array, code_dtype, decode
+from ..elements import Array, NumpyType, code_dtype, decode
 from ..memory import Buffer, array_of
 from ..reference.instr import Instr, Port
 from ..reference.watched import again, repeatable
@@ -50,7 +50,7 @@ class Shadow(Shown, Watcher):
     def __init__(self) -> None:
         self.reports = Reports()
         self.port = _Twins(self)
-        self.captured: list[tuple[Place, Any, Array]] | None = None
+        self.captured: list[tuple[Place, Region | Array, Array]] | None = None
         self.written: list[Access] = []  # all stores of the instruction
         #: Errors by type: counts of elements whose error in units of the last place is at most 2**(n - 2).
         self.histogram: dict[str, np.ndarray[Any, Any]] = {}
@@ -240,15 +240,15 @@ class _Twins(Port):
 
     def __init__(self, shadow: Shadow) -> None:
         self.shadow = shadow
-        self.stores: list[tuple[Place, Any, Array]] = []
+        self.stores: list[tuple[Place, Region | Array, Array]] = []
 
-    def load(self, i: Instr, place: Place, region: Region, dtype: Any) -> Array:
+    def load(self, i: Instr, place: Place, region: Region, dtype: NumpyType) -> Array:
         return self._twin(place, region, super().load(i, place, region, dtype), dtype)
 
-    def load_at(self, i: Instr, place: Place, at: Array, dtype: object) -> Array:
+    def load_at(self, i: Instr, place: Place, at: Array, dtype: NumpyType) -> Array:
         return self._twin(place, at, super().load_at(i, place, at, dtype), dtype)
 
-    def _twin(self, place: Place, where: Region | Array, found: Array, dtype: Any) -> Array:
+    def _twin(self, place: Place, where: Region | Array, found: Array, dtype: NumpyType) -> Array:
         name = place.dtype
         if not DTYPES[name].is_float or DTYPES[name].bits < 8 or np.dtype(dtype) != array_of(name):
             return found

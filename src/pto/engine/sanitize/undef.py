@@ -39,7 +39,7 @@ class Undef(Sanitizer):
 
     def started(self, event: Event) -> None:
         self.loads: list[Load] = []
-        self.stores: list[tuple[Place, Any, Array]] = []
+        self.stores: list[tuple[Place, Region | Array, Array]] = []
         #: The bytes that the instruction leaves unspecified, even if it wrote them.
         self.unspecified: list[Access] = []
         #: Set if an operand is undefined.

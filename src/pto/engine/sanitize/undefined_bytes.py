@@ -101,7 +101,7 @@ class Origins:
     def __init__(self) -> None:
         #: The first two are for bytes that are defined, and for those that were never written.
         self.all: list[Origin | None] = [None, None]
-        self._numbers: dict[Any, int] = {}
+        self._numbers: dict[object, int] = {}
 
     def number(self, origin: Origin) -> int:
         """Return the number of an origin; equal origins share a number. A result of a loop that depends on
@@ -360,7 +360,7 @@ def _declaration(launch: WatchedLaunch, origin: Origin) -> Operation | None:
 
 
 @cache
-def _unsigned(bits: int) -> np.dtype[Any]:
+def _unsigned(bits: int) -> np.dtype[np.generic]:
     return np.dtype(f"u{max(8, bits) // 8}")
 
 

@@ -7,12 +7,13 @@ the suspected tasks are observed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...engine.watch import INSTRUCTION, Event, Watcher
+from ...perf.hazards import Hazard
 from ..graphs.serial import Serial, SerialTensor
 
 Array = Any
@@ -89,7 +90,7 @@ class _Kept(Serial):
         return made
 
 
-def met(hazards: Iterable[Any], compiled: Any, values: list[Any]) -> list[Any]:
+def met(hazards: Iterable[Any], compiled: Any, values: Sequence[object]) -> list[Hazard]:
     """Return the hazards of a run whose tasks touch the same bytes; `values` are those before the run."""
     hazards = list(hazards)
     wanted = {t for h in hazards if h.kind in _OF_TWO for t in (h.earlier, h.later)}
@@ -98,7 +99,7 @@ def met(hazards: Iterable[Any], compiled: Any, values: list[Any]) -> list[Any]:
     watched = compiled.kernels("reference")
     seen: dict[int, Bytes] = {}
 
-    def launch(kernel: Any, args: list[Any], said: Mapping[str, object]) -> None:
+    def launch(kernel: Any, args: Sequence[object], said: Mapping[str, object]) -> None:
         blocks = {"blocks": said["blocks"]} if said.get("blocks") else {}
         task = rt.count - 1
         if task not in wanted:

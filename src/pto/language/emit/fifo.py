@@ -15,8 +15,8 @@ from .types import tile_type
 _I32 = ScalarType("i32")
 
 
-def _attrs(op: Op) -> dict[str, Any]:
-    out: dict[str, Any] = {"split": IntAttr(op.args.get("split") or 0)}
+def _attrs(op: Op) -> dict[str, IntAttr]:
+    out: dict[str, IntAttr] = {"split": IntAttr(op.args.get("split") or 0)}
     if op.args.get("id"):
         out["id"] = IntAttr(op.args["id"])
     return out

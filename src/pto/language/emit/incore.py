@@ -8,13 +8,14 @@ old contents are no longer needed, and otherwise copied there at the end.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from ...ir import Builder, Module
 from ...ir.attrs import EnumAttr, StrAttr, UnitAttr
 from ...ir.core import Region
 from ...ir.core import Value as PtoValue
 from ...ir.types import I64, INDEX, PtrType, TileBufType
+from ...ir.types import Type as PtoType
 from ...isa import row as find_row
 from ...isa.profiles import Profile
 from ..enums import AtomicType
@@ -47,7 +48,7 @@ class Emitter(Micros, Systems, Gathers):
         b.at(self.function.loc)
         types = [self._param_type(v) for v in self.function.body.args]
         kind = _core_kind(self.function)
-        attrs: dict[str, Any] = {"pto.entry": UnitAttr()}
+        attrs: dict[str, object] = {"pto.entry": UnitAttr()}
         if kind:
             attrs["pto.kernel_kind"] = EnumAttr("kernel_kind", kind)
         self.entry = b.func(self.function.name, types, attrs)  # type: ignore[arg-type]
@@ -72,7 +73,7 @@ class Emitter(Micros, Systems, Gathers):
             if op.name in CHANGES:
                 self.changed.add(op.args[CHANGES[op.name]])
 
-    def _param_type(self, value: Value) -> Any:
+    def _param_type(self, value: Value) -> PtoType:
         if isinstance(value.type, TensorType):
             return PtrType(element(value.type.dtype), "gm")
         return number(value.type.dtype)
@@ -130,7 +131,7 @@ class Emitter(Micros, Systems, Gathers):
             return
         self.subview(op, x, op.args["offset"])
 
-    def subview(self, op: Op, x: Value, offset: list[Any]) -> None:
+    def subview(self, op: Op, x: Value, offset: Sequence[Dim]) -> None:
         """View a window of a tile: an alias of a part of its storage."""
         self.values[op.result] = self.window_of(x, op.result.type, list(self.flat(x, offset)))
 

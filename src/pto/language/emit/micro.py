@@ -13,6 +13,7 @@ from ...ir.core import Operation
 from ...ir.core import Value as PtoValue
 from ...ir.types import I32, PtrType, TileBufType, VRegType
 from ...ir.types import MaskType as PtoMask
+from ...ir.types import Type as PtoType
 from ...isa import row as find_row
 from ..dtypes import INT32, DataType
 from ..enums import COMPARISONS
@@ -78,7 +79,7 @@ class Micros(Emission):
                 self.op(op)
         self.scope, self.build.block = None, outer
 
-    def passed(self, type: Type) -> Any:
+    def passed(self, type: Type) -> PtoType:
         """Return the type of a value that loops and branches hand on, without tiles."""
         if isinstance(type, VectorType):
             return VRegType(element(type.dtype), type.lanes)

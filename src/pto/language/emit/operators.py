@@ -471,7 +471,7 @@ class OperatorEmitter(Emission):
             self.targets[op.result] = self.seen(mask, t.rows, t.cols, (self.mask_rows(lhs.type), bytes_))
         self.instruction(op)
 
-    def mask_rows(self, type: TileType) -> Any:
+    def mask_rows(self, type: TileType) -> int:
         return 1 if is_column(type) else self.valid(type)[0]
 
     op_tile_cmps = op_tile_cmp
@@ -542,7 +542,7 @@ class OperatorEmitter(Emission):
                       dst=self.seen(dst, *whole, (v_row, whole[1])))  # fmt: skip
 
 
-def has_gaps(type: TileType, tile: Any) -> bool:
+def has_gaps(type: TileType, tile: TileBufType) -> bool:
     """Return True if the rows of a tile are padded, so that they are not contiguous."""
     rows, cols = two_dimensions(type.shape)
     return tile.blayout == "row_major" and tile.cols != cols and rows > 1
@@ -560,7 +560,7 @@ def is_window(tile: PtoValue) -> bool:
     return False
 
 
-def attribute(row: Row, name: str, value: Any) -> Any:
+def attribute(row: Row, name: str, value: Any) -> object:
     """Return a value as an attribute of a row."""
     kind = row.attr_index[name].kind
     if kind == "cmp":

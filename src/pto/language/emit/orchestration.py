@@ -114,7 +114,7 @@ class _Writer:
             known = self.names[value] = self.fresh(wanted.strip("_") or "v")
         return known
 
-    def arg(self, arg: Any) -> str:
+    def arg(self, arg: object) -> str:
         """Return a number, a task or an array as text."""
         if isinstance(arg, Value):
             return self.name(arg)
@@ -286,7 +286,7 @@ class _Writer:
 
     # tensors
 
-    def at(self, x: Value, places: list[Any], dropped: Any) -> list[Any]:
+    def at(self, x: Value, places: list[Any], dropped: object) -> list[Any]:
         """Return one entry per dimension of a tensor's descriptor."""
         axes = self.axes.get(x)
         if axes is None:

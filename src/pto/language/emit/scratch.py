@@ -28,7 +28,7 @@ def _transposed(t: TileType) -> TileType:
 
 
 #: Scratch by instruction, with the element type of its first operand.
-_SCRATCH: dict[str, Callable[[Any], TileType]] = {
+_SCRATCH: dict[str, Callable[[TileType], TileType]] = {
     "tprelu": lambda t: TileType(_U8, (t.shape[0] + 1, t.shape[1]), None, "vec"),
     "trem": lambda t: t.replace(shape=(2, t.shape[1]), valid=None),
     "trems": lambda t: t.replace(shape=(2, t.shape[1]), valid=None),

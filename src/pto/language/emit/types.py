@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ...ir.types import I1, INDEX, ScalarType, TileBufType
@@ -25,7 +26,7 @@ def number(dtype: DataType) -> ScalarType:
     return ScalarType(found.text.removeprefix("u")) if found.text.startswith("ui") else found
 
 
-def two_dimensions(dims: Any) -> tuple[Any, Any]:
+def two_dimensions(dims: Sequence[Any]) -> tuple[Any, Any]:
     """Return rows and columns; leading dimensions are merged into rows."""
     dims = list(dims)
     if len(dims) == 1:

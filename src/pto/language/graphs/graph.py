@@ -134,7 +134,7 @@ def storages(
         return {}
     op = value.op
     outer = value.owner.outer if isinstance(value.owner, Block) else None
-    sources: list[tuple[Any, frozenset[Op]]] = []
+    sources: list[tuple[Value, frozenset[Op]]] = []
     if op is not None and op.name in ("for", "while"):
         sources = [(v[value.index], through) for v in (op.args["init_values"], op.blocks[-1].yielded)]
     elif op is not None and op.name in ("if", "region"):

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import ctypes
 import linecache
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from keyword import iskeyword
 from typing import Any
 
 from ...diag import DiagnosticError, Span
-from ..ir import FIFO_SLOTS, VIEWS, ArrayType, Function, Op, Value, is_tensor, root
+from ..ir import FIFO_SLOTS, VIEWS, ArrayType, Block, Function, Op, Value, is_tensor, root
 from ..ir.writer import BEFORE, BETWEEN, Writer
 from ..problems import PLACE, TO_A_CORE, UNSUPPORTED, Problem, fail
 from ..ranks.split import Apart, apart
@@ -86,7 +86,7 @@ class _CallWriter(Writer):
         self.places.append(op.loc)
         return len(self.places) - 1
 
-    def arg(self, arg: Any) -> str:
+    def arg(self, arg: object) -> str:
         if isinstance(arg, Value):
             return self.name(arg)
         if isinstance(arg, list | tuple):
@@ -98,7 +98,7 @@ class _CallWriter(Writer):
         array = isinstance(arg, Value) and isinstance(arg.type, ArrayType)
         return f"list({self.arg(arg)})" if array else self.arg(arg)
 
-    def scoped(self, block: Any) -> None:
+    def scoped(self, block: Block) -> None:
         """Write a body in its own scope if it submits tasks and the function does not manage its scopes."""
         if self.auto_scope and any(o.name == "call" for o in block.walk()):
             self.line("with rt.scope():")
@@ -273,7 +273,7 @@ def _windows(function: Function) -> set[Value]:
     }
 
 
-def untracked(args: dict[str, Any]) -> list[int]:
+def untracked(args: Mapping[str, Any]) -> list[int]:
     """Return the arguments of a task that add no dependencies: those that the task names, and windows of
     them.
     """

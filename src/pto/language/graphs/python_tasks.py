@@ -55,7 +55,7 @@ def python_kernel(function: Function, bound: Call | None, torch: Callable[[], bo
     return Kernel(caller(function, bound, torch), roles_of(function), name=function.name)
 
 
-def _values(function: Function, given: Sequence[object], torch: bool) -> list[Any]:
+def _values(function: Function, given: Sequence[object], torch: bool) -> list[object]:
     """Return the arguments of a function: arrays of the parameters' shapes, and numbers."""
     numbers = dict(zip(function.body.args, given, strict=True))
     found = {
@@ -67,7 +67,7 @@ def _values(function: Function, given: Sequence[object], torch: bool) -> list[An
     return [found[name] for name in function.attrs["names"]]
 
 
-def _array(t: TensorType, numbers: dict[Any, Any], memory: Any, read: bool, torch: bool) -> Any:
+def _array(t: TensorType, numbers: dict[Any, Any], memory: Any, read: bool, torch: bool) -> object:
     """Return the memory of a task, from its first element on, as an array of the parameter's type."""
     import numpy as np
 
@@ -87,7 +87,7 @@ def _array(t: TensorType, numbers: dict[Any, Any], memory: Any, read: bool, torc
     return found
 
 
-def as_torch(array: Any) -> Any:
+def as_torch(array: Any) -> object:
     """Return the same memory as a torch tensor."""
     torch = sys.modules["torch"]
     name = str(array.dtype)
@@ -114,7 +114,7 @@ class AlonePython:
     def __call__(self, *args: object, **_: object) -> None:
         self.call(*args)
 
-    def run(self, *args: Any, **_: Any) -> AlonePython:
+    def run(self, *args: object, **_: object) -> AlonePython:
         self.call(*args)
         return self
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ...diag import Span
 
     Array = np.ndarray[Any, Any]
+    from ..checks.footprint import Footprint
 
 
 #: Offsets and extents in every dimension.
@@ -133,8 +134,9 @@ class Serial:
     task, and the `place` of its submission."""
 
     def __init__(
-        self, launch: Callable[..., None], places: Sequence[Span | None] = (), footprint: Any = None
-    ) -> None:
+        self, launch: Callable[..., None], places: Sequence[Span | None] = (),
+        footprint: Footprint | None = None,
+    ) -> None:  # fmt: skip
         self.launch = launch
         self.places = places
         self.footprint = footprint  # observes claims of independence
@@ -147,8 +149,8 @@ class Serial:
         return SerialTensor(array, flat, 0, array.shape, dense(array.shape), box)
 
     def tensor(
-        self, shape: Sequence[int], dtype: str, init: Any = None, manual_dep: bool = False, name: str = "",
-        window: bool = False,
+        self, shape: Sequence[int], dtype: str, init: float | None = None, manual_dep: bool = False,
+        name: str = "", window: bool = False,
     ) -> SerialTensor:  # fmt: skip
         import numpy as np
 
@@ -211,7 +213,7 @@ class Serial:
             x.root, x.flat, x.offset, [x.shape[i] for i in order], [x.strides[i] for i in order]
         )
 
-    def read(self, x: SerialTensor, index: Sequence[int], at: int = 0) -> Any:
+    def read(self, x: SerialTensor, index: Sequence[int], at: int = 0) -> int | float | bool:
         n = x.at(index)
         if self.footprint is not None:
             self.footprint.reads(x.flat[n : n + 1], self.places[at])
@@ -229,7 +231,7 @@ class Serial:
                 asks = rank.send(None if wanted is None else self.read(*wanted))
                 waiting.append((rank, asks, claims))
 
-    def write(self, x: SerialTensor, index: Sequence[int], value: Any) -> None:
+    def write(self, x: SerialTensor, index: Sequence[int], value: float) -> None:
         at = x.at(index)
         x.flat[at] = value
         if self.footprint is not None:
@@ -245,7 +247,10 @@ class Serial:
                 claim.party = i
                 yield i
 
-    def submit(self, kernel: Any, *args: Any, at: int = 0, predicate: Any = None, **options: Any) -> int:
+    def submit(
+        self, kernel: object, *args: object, at: int = 0,
+        predicate: tuple[SerialTensor, Sequence[int], str, int] | None = None, **options: Any,
+    ) -> int:  # fmt: skip
         place = self.places[at] if self.places else None
         self.check_windows(args, place)
         options.pop("ordered", None)  # not needed: tasks run one after another

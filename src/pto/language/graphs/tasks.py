@@ -61,18 +61,18 @@ class Tasks(Serial):
         super().__init__(_nobody, places)
         self.rt = rt
         self._cluster: int | None = None
-        self.made: list[Any] = []  # arrays that live as long as the run
+        self.made: list[object] = []  # arrays that live as long as the run
         self.with_windows = with_windows  # functions whose tasks may wait for other ranks
         self._chain = Chain(self.task_dummy)
         #: For tasks of ranks: the rank, and the number of its call by the host.
         self.dispatches: dict[int, tuple[int, int]] = {}
         #: Names and source locations of tasks, and the windows of the run with their names.
         self.submitted: dict[int, tuple[str, Span | None]] = {}
-        self.kept: list[tuple[str, Any]] = []
+        self.kept: list[tuple[str, object]] = []
 
     def tensor(
-        self, shape: Sequence[int], dtype: str, init: Any = None, manual_dep: bool = False, name: str = "",
-        window: bool = False,
+        self, shape: Sequence[int], dtype: str, init: float | None = None, manual_dep: bool = False,
+        name: str = "", window: bool = False,
     ) -> SerialTensor:  # fmt: skip
         made = super().tensor(shape, dtype, init, window=window)
         self.made.append(made.root)
@@ -85,7 +85,7 @@ class Tasks(Serial):
             self.rt.external(made.root).manual_dep = True
         return made
 
-    def _window(self, x: SerialTensor) -> Any:
+    def _window(self, x: SerialTensor) -> object:
         """Return the runtime tensor of a window: exact for a box of its array, else the whole span."""
         if x.box is not None and x.root.ndim <= MAX_DIMS:
             whole = self.rt.external(x.root)
@@ -107,7 +107,7 @@ class Tasks(Serial):
     def parallel(self, start: int, stop: int, step: int, at: int) -> Iterator[int]:
         return iter(range(start, stop, step))
 
-    def submit(self, kernel: Any, *args: Any, at: int = 0, predicate: Any = None, **options: Any) -> int:
+    def submit(self, kernel: Any, *args: object, at: int = 0, predicate: Any = None, **options: Any) -> int:
         place = self.places[at]
         self.check_windows(args, place)
         values = [self._window(a) if isinstance(a, SerialTensor) else a for a in args]

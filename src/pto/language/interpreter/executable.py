@@ -28,7 +28,7 @@ from .current import interpreter
 _PREFIX = "__pto_"
 
 
-def executable(declared: Declared, symbols: dict[str, Any]) -> Callable[..., Any]:
+def executable(declared: Declared, symbols: Mapping[str, Any]) -> Callable[..., object]:
     """Return the function to call. `symbols` holds the extents of its dynamic names."""
     function = declared.function
     tree = _changed(declared)
@@ -84,29 +84,29 @@ def _compiled(declared: Declared, tree: ast.FunctionDef, names: Mapping[str, obj
 # ---- helpers of rewritten functions ----
 
 
-def _carried(value: object) -> Any:
+def _carried(value: object) -> object:
     return interpreter("a loop").typed(value)
 
 
-def _merged(test: object, value: object) -> Any:
+def _merged(test: object, value: object) -> object:
     return interpreter("if").typed(value) if hasattr(test, "dtype") else value
 
 
-def _not(value: object) -> Any:
+def _not(value: object) -> object:
     from .handles import Truth
 
     return Truth(not value) if hasattr(value, "dtype") else not value
 
 
-def _annotated(said: object, value: object) -> Any:
+def _annotated(said: object, value: object) -> object:
     return interpreter("an annotation").annotated(said, value)
 
 
-def _results() -> Any:
+def _results() -> object:
     return interpreter("pl.yield_").results()
 
 
-def _blocks(region: object) -> Any:
+def _blocks(region: object) -> object:
     return interpreter("pl.spmd").blocks(region)
 
 
@@ -173,7 +173,7 @@ class _Changer(ast.NodeTransformer):
         self.changes += 1
         return _call("not", node, node.operand)
 
-    def visit_If(self, node: ast.If) -> Any:
+    def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
         node.test = self.visit(node.test)
         before = set(self.known)
         node.body = self._body(node.body)
@@ -190,14 +190,14 @@ class _Changer(ast.NodeTransformer):
         after = self._typed(names, node, lambda x: _call("merged", node, _name(test, ast.Load(), node), x))
         return [keep, node, *after]
 
-    def visit_While(self, node: ast.While) -> Any:
+    def visit_While(self, node: ast.While) -> list[ast.stmt]:
         before = self._typed([n for n in _numbers(node.body) if n in self.known], node,
                              lambda x: _call("carried", node, x))  # fmt: skip
         node.test = self.visit(node.test)
         node.body = self._body(node.body)
         return [*before, node]
 
-    def visit_For(self, node: ast.For) -> Any:
+    def visit_For(self, node: ast.For) -> list[ast.stmt]:
         word = _word(node.iter)
         before: list[ast.stmt] = []
         if word != "unroll":
@@ -227,7 +227,7 @@ class _Changer(ast.NodeTransformer):
             target = ast.copy_location(ast.Tuple([target], ast.Store()), target)
         return [ast.copy_location(ast.Assign([target], _call("results", node)), node)]
 
-    def visit_With(self, node: ast.With) -> Any:
+    def visit_With(self, node: ast.With) -> ast.AST | list[ast.stmt]:
         node.items = [self.visit(item) for item in node.items]
         node.body = self._body(node.body)
         if len(node.items) != 1 or _word(node.items[0].context_expr) != "spmd":

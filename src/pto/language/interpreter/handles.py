@@ -8,26 +8,23 @@ in the results.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...engine.elements import ARRAY_DTYPES, code_dtype, encode
+from ...engine.elements import ARRAY_DTYPES, Array, code_dtype, encode
 from ...isa.scalars import WHOLE
 from ..dtypes import BOOL, INDEX, DataType
-from ..ir import Block, Op, ScalarType, TensorType, TileType, Value
+from ..ir import ArrayType, Block, Op, ScalarType, TensorType, TileType, Value
 from ..ir.build import Build, power
 from ..problems import OF_ARRAYS, TYPE
 from .current import interpreter
 
-if TYPE_CHECKING:
-    Data = np.ndarray[Any, Any]
-
-
 # ---- numbers ----
 
 
-def number(value: Any, dtype: DataType) -> Any:
+def number(value: Any, dtype: DataType) -> Integer | Real | Truth:
     """Return a number of a type: integers wrap, floats are rounded."""
     if dtype == BOOL:
         return Truth(bool(value))
@@ -44,8 +41,8 @@ def rounded(value: float, dtype: DataType) -> float:
         return float(np.float64(value).astype(kind))
 
 
-def _operator(name: str, swapped: bool = False) -> Any:
-    def apply(self: object, other: object) -> Any:
+def _operator(name: str, swapped: bool = False) -> Callable[[object, object], object]:
+    def apply(self: object, other: object) -> object:
         if not isinstance(other, int | float):
             return NotImplemented
         return scalar(name, *((other, self) if swapped else (self, other)))
@@ -71,7 +68,7 @@ class _Typed:
     def __pos__(self) -> _Typed:
         return self
 
-    def __pow__(self, exponent: Any) -> Any:
+    def __pow__(self, exponent: Any) -> object:
         known = interpreter("pow").checked(lambda: Build(Block())._exponent(exponent))
         return power(self, known, lambda a, b: scalar("mul", a, b))
 
@@ -139,7 +136,7 @@ def scalar(name: str, *args: Any) -> Any:
     return number(computed(name, args, dtype), dtype)
 
 
-def computed(name: str, args: tuple[object, ...], dtype: DataType) -> Any:
+def computed(name: str, args: tuple[object, ...], dtype: DataType) -> int | float:
     """Compute an operation on numbers; the caller rounds the result to `dtype`."""
     if name in _COMPARISONS:
         wide = _common(args)
@@ -154,21 +151,21 @@ def computed(name: str, args: tuple[object, ...], dtype: DataType) -> Any:
     return WHOLE[_MEANINGS.get(name, name)](dtype.bits)(*map(int, values))
 
 
-def _common(args: tuple[Any, ...]) -> DataType:
+def _common(args: Sequence[Any]) -> DataType:
     """Return the type in which numbers are compared: types of values win over those of literals, wider types
     over narrower."""
     types = [a.dtype for a in args if is_typed(a)]
     return max(types, key=lambda d: d.bits) if types else INDEX
 
 
-_COMPARISONS: dict[str, Any] = {
+_COMPARISONS: dict[str, Callable[[float, float], bool]] = {
     "eq": lambda a, b: _plain(a) == _plain(b), "ne": lambda a, b: _plain(a) != _plain(b),
     "lt": lambda a, b: _plain(a) < _plain(b), "le": lambda a, b: _plain(a) <= _plain(b),
     "gt": lambda a, b: _plain(a) > _plain(b), "ge": lambda a, b: _plain(a) >= _plain(b),
 }  # fmt: skip
 
 
-def _plain(x: Any) -> float | int:
+def _plain(x: float) -> float | int:
     return float(x) if isinstance(x, float) else int(x)
 
 
@@ -181,7 +178,7 @@ def _float(name: str, v: list[float]) -> float:
     a = np.float32(v[0])
     b = np.float32(v[1]) if len(v) > 1 else a
     with np.errstate(all="ignore"):
-        table: dict[str, Any] = {
+        table: dict[str, Callable[[], np.float32]] = {
             "add": lambda: a + b, "sub": lambda: a - b, "mul": lambda: a * b, "truediv": lambda: a / b,
             "neg": lambda: np.float32(0) - a, "abs": lambda: abs(a),
             "min": lambda: _smaller(a, b), "max": lambda: -_smaller(-a, -b),
@@ -189,7 +186,7 @@ def _float(name: str, v: list[float]) -> float:
         return float(table[name]())
 
 
-def _smaller(a: Any, b: Any) -> Any:
+def _smaller(a: Any, b: Any) -> np.float32:
     if math.isnan(a) or math.isnan(b):
         return a if math.isnan(a) else b
     if a == b == 0:
@@ -203,12 +200,12 @@ def _smaller(a: Any, b: Any) -> Any:
 Maker: TypeAlias = "tuple[Op, dict[Value, Any]]"
 
 
-def storage(dtype: DataType) -> Any:
+def storage(dtype: DataType) -> np.dtype[np.generic]:
     """Return the NumPy type that holds elements of a type."""
     return ARRAY_DTYPES.get(dtype.isa) or code_dtype(dtype.isa)
 
 
-def poison(shape: Any, dtype: DataType) -> Data:
+def poison(shape: Sequence[int], dtype: DataType) -> Array:
     """Return an array of poison: NaN, or a bit pattern that computations rarely give."""
     kind = storage(dtype)
     made = np.empty(tuple(shape), kind)
@@ -226,7 +223,7 @@ class Held:
     __hash__ = object.__hash__
 
     def __init__(
-        self, data: Data, type: TensorType | TileType, memory: bool = False, made: Maker | None = None,
+        self, data: Array, type: TensorType | TileType, memory: bool = False, made: Maker | None = None,
         name: str = "",
     ) -> None:  # fmt: skip
         self.name = name  # the name of a parameter
@@ -248,14 +245,14 @@ class Held:
         return self.type.dtype
 
     @property
-    def valid(self) -> Data:
+    def valid(self) -> Array:
         """Return the valid region."""
         return self.data[tuple(slice(0, n) for n in self.type.extent)]
 
-    def numpy(self) -> Data:
+    def numpy(self) -> Array:
         return self.data
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Data:
+    def __array__(self, dtype: np.dtype[np.generic] | None = None, copy: bool | None = None) -> Array:
         return np.asarray(self.data, dtype)
 
     def bind_dynamic(self, *_: object) -> None:
@@ -274,15 +271,15 @@ class Held:
 
     # ---- as Python writes operators ----
 
-    def __getitem__(self, item: Any) -> Any:
+    def __getitem__(self, item: object) -> Any:
         return interpreter("[]").window(self, item)
 
-    def __setitem__(self, item: Any, value: Any) -> None:
+    def __setitem__(self, item: object, value: Any) -> None:
         interpreter("[]").write_window(self, item, value)
 
 
-def _on_arrays(name: str, swapped: bool = False) -> Any:
-    def apply(self: Held, *other: object) -> Any:
+def _on_arrays(name: str, swapped: bool = False) -> Callable[..., object]:
+    def apply(self: Held, *other: object) -> object:
         return interpreter(name).on_arrays(name, *((*other, self) if swapped else (self, *other)))
 
     return apply
@@ -298,7 +295,7 @@ for _name in ("eq", "ne", "lt", "le", "gt", "ge", "neg", "invert"):
 class HeldArray:
     """Numbers or task ids on the stack: `pl.array.create(n, dtype)`."""
 
-    def __init__(self, type: Any) -> None:
+    def __init__(self, type: ArrayType) -> None:
         self.type = type
         self.items: list[Any] = [None] * type.extent
 
@@ -318,7 +315,7 @@ class HeldArray:
         return f"{self.type} {self.items}"
 
 
-def whole(x: Held) -> Data:
+def whole(x: Held) -> Array:
     """Return an array in its full shape; the part of a window without storage is poison."""
     if x.data.shape == x.shape:
         return x.data
@@ -327,7 +324,7 @@ def whole(x: Held) -> Data:
     return made
 
 
-def converted(data: Data, have: DataType, want: DataType) -> Data:
+def converted(data: Array, have: DataType, want: DataType) -> Array:
     """Convert elements as a narrowing store of an accumulator does: to nearest, ties to even."""
     if have == want:
         return data
@@ -338,7 +335,7 @@ def converted(data: Data, have: DataType, want: DataType) -> Data:
         return data.astype(storage(want))
 
 
-def boxed(array: Any, layout: str, pack: bool) -> Any:
+def boxed(array: Array, layout: str, pack: bool) -> Array:
     """Convert scales between rows and columns and their boxed layout in memory; `pack` gives boxes."""
     rows, cols = array.shape
     if layout == "MX_A_ZZ":

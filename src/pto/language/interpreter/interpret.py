@@ -10,20 +10,21 @@ from __future__ import annotations
 import ast
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 from weakref import WeakSet
 
 import numpy as np
 
 from ...diag import DiagnosticError, Span
+from ...engine.elements import Array
 from ...isa.profiles import Profile
 from ..advice import in_language_terms
 from ..control import ControlRegion, Loop, Submission, While
 from ..declare import Declared
-from ..dtypes import BOOL, FP32, INDEX, TASK_ID
+from ..dtypes import BOOL, FP32, INDEX, TASK_ID, DataType
 from ..enums import AtomicType, SplitMode
 from ..ir import (
     IN,
@@ -57,6 +58,8 @@ from .handles import (
     Held,
     HeldArray,
     Integer,
+    Real,
+    Truth,
     boxed,
     computed,
     converted,
@@ -73,14 +76,15 @@ _ONE_STEP = 16 << 10
 _PACKAGE = str(Path(__file__).parents[2])
 
 
-def interpret(function: Any, args: tuple[object, ...], kwargs: dict[str, object], profile: Profile) -> Any:
+def interpret(
+    declared: Declared, args: tuple[object, ...], kwargs: dict[str, object], profile: Profile
+) -> object:
     """Execute a function on arrays and numbers; arrays are used in place."""
-    declared = function.declared
     given = arguments.bound(declared, args, kwargs)
     types = arguments.types_of(declared, given)
-    symbols: dict[str, Any] = {}
-    bound: dict[str, Any] = {}
-    originals: dict[int, Any] = {}
+    symbols: dict[str, object] = {}
+    bound: dict[str, object] = {}
+    originals: dict[int, object] = {}
     for (name, value), type in zip(given.items(), types, strict=True):
         bound[name] = type
         if isinstance(type, TensorType):
@@ -99,7 +103,7 @@ def interpret(function: Any, args: tuple[object, ...], kwargs: dict[str, object]
     finally:
         current.reset(token)
 
-    def plain(v: Any) -> Any:
+    def plain(v: object) -> object:
         if isinstance(v, tuple):
             return tuple(plain(x) for x in v)
         return originals.get(id(v), v.data) if isinstance(v, Held) else v
@@ -116,15 +120,17 @@ class Interpreter:
         self.block, self.blocks_in_all, self.subblock = 0, 1, 0
         self.tasks = 0
         self.active: list[Declared] = []
-        self.split: Any = None  # the split mode of vector work
+        self.split: SplitMode | None = None  # the split mode of vector work
         self._gathered: dict[str, Held] = {}
-        self._carried: list[tuple[Any, ...]] = []  # per open loop with init_values
-        self._ended: tuple[Any, ...] = ()
+        self._carried: list[tuple[object, ...]] = []  # per open loop with init_values
+        self._ended: tuple[object, ...] = ()
         self._regions: list[tuple[bool, WeakSet[Held]]] = []
 
     # ---- functions ----
 
-    def execute(self, declared: Declared, bound: Mapping[str, object], symbols: dict[str, Any]) -> Any:
+    def execute(
+        self, declared: Declared, bound: Mapping[str, object], symbols: Mapping[str, object]
+    ) -> object:
         if declared in self.active:
             self.fail(CALL, f"{declared.name} calls itself", help="use a loop: recursion is not supported")
         function = executable(declared, symbols)
@@ -166,7 +172,7 @@ class Interpreter:
             self.fail(UNSUPPORTED, f"cannot interpret {declared.name}: it is a task in Python")
         return self._dispatched(declared, bound, symbols)
 
-    def submit(self, given: Submission) -> Any:
+    def submit(self, given: Submission) -> tuple[object, ...]:
         """Run `pl.submit`: return the function's results and its task."""
         declared: Any = getattr(given.function, "declared", None)
         if declared is None:
@@ -181,7 +187,7 @@ class Interpreter:
             args.append(self.named("create_tensor", list(said.shape), said.dtype))
         predicate, count = given.options.get("predicate"), given.options.get("core_num")
         before = self.block, self.blocks_in_all
-        out: Any = None
+        out: object = None
         try:
             for self.block in range(1 if count is None else int(count)):
                 self.blocks_in_all = 1 if count is None else int(count)
@@ -196,7 +202,7 @@ class Interpreter:
         self.tasks += 1
         return (*(out if isinstance(out, tuple) else (out,)), Integer(self.tasks - 1, TASK_ID))
 
-    def _task_dummy(self, op: Op, **_: object) -> Any:
+    def _task_dummy(self, op: Op, **_: object) -> Integer:
         self.tasks += 1
         return Integer(self.tasks - 1, TASK_ID)
 
@@ -208,9 +214,9 @@ class Interpreter:
         made.items = list(array.items)
         return made
 
-    def _dispatched(self, declared: Declared, bound: dict[str, object], symbols: dict[str, Any]) -> Any:
+    def _dispatched(self, declared: Declared, bound: dict[str, object], symbols: Mapping[str, Any]) -> object:
         """Run a task: tensor parameters are arrays in memory, numbers get their types."""
-        inner: dict[str, Any] = {}
+        inner: dict[str, object] = {}
         for name, value in bound.items():
             said = declared.annotations.get(name)
             if isinstance(value, Held):
@@ -234,7 +240,7 @@ class Interpreter:
         self.tasks += 1
         outer = {id(inner[n]): bound[n] for n in bound}
 
-        def back(v: object) -> Any:
+        def back(v: object) -> object:
             return tuple(map(back, v)) if isinstance(v, tuple) else outer.get(id(v), v)
 
         if out is None:
@@ -242,7 +248,7 @@ class Interpreter:
             return written[0] if len(written) == 1 else None
         return back(out)
 
-    def _symbols(self, declared: Declared, bound: dict[str, Any]) -> dict[str, Any]:
+    def _symbols(self, declared: Declared, bound: Mapping[str, Any]) -> dict[str, Integer | Real | Truth]:
         return {
             d.base: number(d.solved(n), INDEX)
             for name, said in declared.annotations.items()
@@ -256,7 +262,7 @@ class Interpreter:
     def named(self, name: str, *args: object, **kwargs: object) -> Any:
         return self.apply(OPERATORS[name], args, kwargs)
 
-    def on_arrays(self, name: str, *args: object) -> Any:
+    def on_arrays(self, name: str, *args: object) -> object:
         """Apply a Python operator to arrays."""
         refused = name in OF_MASKS and not all(isinstance(a, Held) and a.dtype == BOOL for a in args)
         if refused or name not in INFIX:
@@ -302,7 +308,7 @@ class Interpreter:
             self._structured(op, env)
             return
 
-        def extent(v: Value) -> Any:
+        def extent(v: Value) -> int:
             return int(env[v])
 
         for result in op.results:
@@ -334,7 +340,7 @@ class Interpreter:
                 given = self._block(block, env)
         env.update(zip(op.results, given, strict=True))
 
-    def _block(self, block: Block, env: dict[Value, object]) -> list[Any]:
+    def _block(self, block: Block, env: dict[Value, object]) -> list[object]:
         """Run a copy of each operation of a block, and return the yielded values."""
         for op in block.ops:
             if op.name == "yield":
@@ -358,7 +364,7 @@ class Interpreter:
             made.valid[...] = self._part(tensor, offsets, t.extent)
         return made
 
-    def _part(self, x: Held, offsets: list[int], extent: Any) -> Any:
+    def _part(self, x: Held, offsets: list[int], extent: Sequence[int]) -> Array:
         """Return a window of an array's data."""
         for axis, (o, n, have) in enumerate(zip(offsets, extent, x.data.shape, strict=True)):
             if o < 0 or n < 0 or o + n > have:
@@ -388,7 +394,9 @@ class Interpreter:
         part = self._part(target, offset, extent)
         part[...] = part + values if atomic is AtomicType.Add else values
 
-    def _slice(self, op: Op, x: Held, offset: list[int], drop_dims: Any = None, **_: object) -> Held:
+    def _slice(
+        self, op: Op, x: Held, offset: list[int], drop_dims: Sequence[int] | None = None, **_: object
+    ) -> Held:
         """Return a window of the storage under a new name, cut at the end of the storage."""
         t = op.result.type
         sizes = [index.known(n) for n in op.args["shape"]]
@@ -453,7 +461,7 @@ class Interpreter:
         self._half(made, x.type, mode).valid[...] = x.valid
         return made
 
-    def _half(self, x: Held, type: Any, mode: object) -> Held:
+    def _half(self, x: Held, type: TileType, mode: object) -> Held:
         if mode is SplitMode.NONE:
             return Held(x.data, x.type)
         axis = x.type.rank - (2 if mode is SplitMode.UP_DOWN else 1)
@@ -472,7 +480,7 @@ class Interpreter:
         made.valid[...] = converted(self._part(x, offset, t.extent), x.dtype, t.dtype)
         return made
 
-    def _matmul_acc(self, op: Op, acc: Held, init_cond: Any = None, **given: Any) -> Held:
+    def _matmul_acc(self, op: Op, acc: Held, init_cond: object = None, **given: Held) -> Held:
         """Return the product plus the accumulator, added last, as the cube does it. Products that the cube
         computes in several steps are accumulated again from the first step."""
         names = ("lhs", "rhs")
@@ -497,13 +505,13 @@ class Interpreter:
 
     # ---- elements and numbers ----
 
-    def _read(self, op: Op, x: Held, offset: list[int], **_: Any) -> Any:
+    def _read(self, op: Op, x: Held, offset: list[int], **_: object) -> object:
         return number(self._element(x, offset)[()], x.dtype)
 
     def _write(self, op: Op, x: Held, offset: list[int], value: object, **_: object) -> None:
         self._element(x, offset)[...] = number(value, x.dtype)
 
-    def _element(self, x: Held, offset: list[int]) -> Any:
+    def _element(self, x: Held, offset: list[int]) -> Array:
         at = list(offset)
         if len(at) == 1 and x.type.rank > 1:
             at = (
@@ -515,29 +523,29 @@ class Interpreter:
             fail(SHAPE, "index out of bounds", expected=f"within {list(x.shape)}", got=offset)
         return x.data[tuple(slice(o, o + 1) for o in at)].reshape(())
 
-    def _const(self, op: Op, value: Any, dtype: Any) -> Any:
+    def _const(self, op: Op, value: float, dtype: DataType) -> object:
         return number(value, dtype)
 
-    def _scalar(self, op: Op, **args: Any) -> Any:
+    def _scalar(self, op: Op, **args: Any) -> object:
         dtype = op.result.type.dtype
         if op.name == "scalar.cast":
             (x,) = (v for k, v in args.items() if k != "dtype")
             return number(math.trunc(x) if dtype.is_int else x, dtype)
         return number(computed(op.name.removeprefix("scalar."), tuple(args.values()), dtype), dtype)
 
-    def _get_block_idx(self, op: Op) -> Any:
+    def _get_block_idx(self, op: Op) -> object:
         return number(self.block, INDEX)
 
-    def _get_block_num(self, op: Op) -> Any:
+    def _get_block_num(self, op: Op) -> object:
         return number(self.blocks_in_all, INDEX)
 
-    def _get_subblock_idx(self, op: Op) -> Any:
+    def _get_subblock_idx(self, op: Op) -> object:
         return number(self.subblock, INDEX)
 
     def _array_create(self, op: Op, **_: object) -> HeldArray:
         return HeldArray(op.result.type)
 
-    def _array_read(self, op: Op, x: HeldArray, offset: int) -> Any:
+    def _array_read(self, op: Op, x: HeldArray, offset: int) -> object:
         return x[offset]
 
     def _array_write(self, op: Op, x: HeldArray, offset: int, value: object) -> None:
@@ -600,12 +608,12 @@ class Interpreter:
 
     # ---- loops and regions ----
 
-    def iterations(self, over: Loop | ControlRegion | While) -> Iterator[Any]:
+    def iterations(self, over: Loop | ControlRegion | While) -> Iterator[object]:
         if isinstance(over, While):
             return self._carrying(iter(lambda: None, 0), over.init_values, lambda _, values: values)
         if isinstance(over, ControlRegion):
             return self._region(over, lambda i: i)
-        numbers: Iterator[Any] = iter(range(over.start, over.stop, over.step))
+        numbers: Iterator[object] = iter(range(over.start, over.stop, over.step))
         if over.kind != "unroll":
             numbers = (number(i, INDEX) for i in numbers)
         if over.init_values is None:
@@ -614,7 +622,7 @@ class Interpreter:
 
     def _carrying(
         self, over: Iterator[object], first: tuple[object, ...], shown: Callable[[object, object], object]
-    ) -> Iterator[Any]:
+    ) -> Iterator[object]:
         self._carried.append(tuple(map(self.typed, first)))
         try:
             for i in over:
@@ -631,13 +639,13 @@ class Interpreter:
         """Return the results of the loop that has just ended."""
         return self._ended
 
-    def typed(self, value: Any) -> Any:
+    def typed(self, value: object) -> object:
         """Return a value that a loop carries: a literal becomes a typed number."""
         if isinstance(value, int | float) and not is_typed(value):
             return number(value, _literal(value))
         return value
 
-    def annotated(self, said: object, value: object) -> Any:
+    def annotated(self, said: object, value: object) -> object:
         """Return the value of an annotated assignment, `x: type = value`."""
         found = annotation(said)
         if (
@@ -651,7 +659,7 @@ class Interpreter:
             return value if value.dtype == found.dtype else self.named("cast", value, found.dtype)  # type: ignore[union-attr]
         return value if found.dtype in (INDEX, FP32, BOOL) else number(value, found.dtype)
 
-    def enter(self, region: ControlRegion) -> Any:
+    def enter(self, region: ControlRegion) -> Integer | None:
         core = region.kind in ("at", "spmd")
         if core and self.in_core:
             self.fail(
@@ -689,7 +697,7 @@ class Interpreter:
         task = self.tasks
         return self._region(region, lambda _: Integer(task, TASK_ID))
 
-    def _region(self, region: ControlRegion, shown: Callable[[object], object]) -> Iterator[Any]:
+    def _region(self, region: ControlRegion, shown: Callable[[object], object]) -> Iterator[object]:
         count = int(region.options["core_num" if region.kind == "spmd" else "count"])
         predicate = region.options.get("predicate")
         before = self.block, self.blocks_in_all, self.subblock, self.split
@@ -708,7 +716,7 @@ class Interpreter:
     # ---- problems ----
 
     def fail(self, code: str, message: str, expected: object = "", got: object = "", help: str = "") -> Any:
-        def problem() -> Any:
+        def problem() -> NoReturn:
             fail(code, message, None, expected, got, help)
 
         return self.checked(problem)
@@ -745,11 +753,11 @@ class _Here:
 
 
 @cache
-def _positions(code: Any) -> list[tuple[Any, ...]]:
+def _positions(code: Any) -> list[tuple[int | None, ...]]:
     return list(code.co_positions())
 
 
-def _user_node() -> tuple[PythonFile | None, Any]:
+def _user_node() -> tuple[PythonFile | None, ast.AST]:
     """Return the expression that the innermost function outside this package is executing."""
     frame: Any = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
@@ -760,21 +768,21 @@ def _user_node() -> tuple[PythonFile | None, Any]:
     file = file_at(frame.f_code.co_filename, frame.f_globals)
     if file is None:
         return None, nothing
-    where: tuple[Any, ...] = (frame.f_lineno, None, None, None)
+    where: tuple[int | None, ...] = (frame.f_lineno, None, None, None)
     if hasattr(frame.f_code, "co_positions"):
         where = _positions(frame.f_code)[frame.f_lasti // 2]
     return file, file.node(where) or nothing
 
 
-def _from_end(at: Any, n: int) -> int:
+def _from_end(at: float, n: int) -> int:
     return int(at) + n if at < 0 and not is_typed(at) else int(at)
 
 
-def _literal(value: object) -> Any:
+def _literal(value: object) -> DataType:
     return BOOL if isinstance(value, bool) else FP32 if isinstance(value, float) else INDEX
 
 
-def _known(type: object) -> Any:
+def _known(type: object) -> object:
     """Drop a valid region that covers the whole shape."""
     if isinstance(type, TensorType):
         type = type.replace(strides=None)
@@ -787,7 +795,7 @@ def _known(type: object) -> Any:
     return type
 
 
-def _shown(value: Any) -> Any:
+def _shown(value: Any) -> object:
     """Return an argument of a call for checks of its type."""
     if isinstance(value, Held | HeldArray):
         return Value(value.type)

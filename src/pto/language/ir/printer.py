@@ -143,7 +143,7 @@ class _Printer(Writer):
     def stem(self, wanted: str) -> str:
         return _stem(wanted)
 
-    def arg(self, arg: Any) -> str:
+    def arg(self, arg: object) -> str:
         if isinstance(arg, Value):
             return self.name(arg)
         if isinstance(arg, list):
@@ -248,7 +248,7 @@ class _Printer(Writer):
         self.bind(op, f"pl.const({self.arg(op.args['value'])}, pl.{op.args['dtype'].name})")
 
     def _yield(self, op: Op) -> None:
-        outer: Any = op.parent.outer if op.parent is not None else None
+        outer: object = op.parent.outer if op.parent is not None else None
         values = op.args["values"]
         if isinstance(outer, Op) and values:
             names = [self.name(r) for r in outer.results[: len(values)]]

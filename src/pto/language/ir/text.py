@@ -36,13 +36,13 @@ class NotPython(DiagnosticError, SyntaxError):
     __str__ = Exception.__str__  # the text of a SyntaxError does not survive a copy
 
 
-def _names(text: str, name: str) -> dict[str, Any]:
+def _names(text: str, name: str) -> dict[str, object]:
     """Execute a text and return its names; its lines are available to tracebacks, debuggers and
     diagnostics."""
     if not os.path.exists(name):
         linecache.cache[name] = (len(text), None, text.splitlines(True), name)
     language = sys.modules["pto.language"]  # a text need not import these names
-    names: dict[str, Any] = {"__name__": name, "__file__": name, "pl": language, "pld": distributed}
+    names: dict[str, object] = {"__name__": name, "__file__": name, "pl": language, "pld": distributed}
     try:
         code = compile(text, name, "exec")
     except (SyntaxError, ValueError) as e:

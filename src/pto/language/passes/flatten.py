@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from ..enums import AtomicType, MemorySpace
-from ..ir import Function, Op, Program, ShapedType, TileType, Value, index, is_tile
+from ..ir import Function, Number, Op, Program, ShapedType, TileType, Type, Value, index, is_tile
 from ..operators.memory import count, merged_part
 from ..problems import UNSUPPORTED, fail
 from .rewrite import Rewriter, each_function
@@ -40,7 +40,7 @@ def _flattened(function: Function) -> Function:
 
 
 class _Flatten(Rewriter):
-    def type_of(self, type: Any) -> Any:
+    def type_of(self, type: Type) -> Any:
         found = super().type_of(type)
         return self.flat(found) if isinstance(found, TileType) and found.rank != 2 else found
 
@@ -56,7 +56,7 @@ class _Flatten(Rewriter):
             valid = (part[0], t.extent[-1])
         return t.replace(shape=(rows, t.shape[-1]), valid=valid)
 
-    def _no_run(self, t: ShapedType) -> Any:
+    def _no_run(self, t: ShapedType) -> NoReturn:
         fail(UNSUPPORTED, "unsupported valid region of a tile: not a run of rows", self.build.place, got=t,
              help="work on one page at a time, or pl.fillpad first")  # fmt: skip
 
@@ -140,9 +140,9 @@ class _Flatten(Rewriter):
         return self.build.op("slice", [t.replace(space=source.type.space)], x=source, shape=list(t.shape),
                              offset=at, valid_shape=valid, drop_dims=None)  # fmt: skip
 
-    def _row(self, t: ShapedType, offset: list[Any]) -> Any:
+    def _row(self, t: ShapedType, offset: Sequence[Number]) -> Number:
         """Return the row of the merged tile for an offset in its leading dimensions."""
-        row: Any = 0
+        row: Number = 0
         for n, o in zip(t.shape[:-1], offset, strict=False):
             row = self.build.scalar("add", self.build.scalar("mul", row, n), o)
         return row

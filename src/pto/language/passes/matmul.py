@@ -20,14 +20,14 @@ The blocks of a result are stored one by one; for other uses, the result is asse
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import product
 from typing import Any
 
 from ...isa.profiles import Profile
 from ..enums import AtomicType, MemorySpace
-from ..ir import WRITTEN, Function, Op, Program, TileType, Value, index, root
+from ..ir import WRITTEN, Dim, Dims, Function, Op, Program, TileType, Value, index, root
 from ..operators.cube import PRODUCTS, transposed
 from ..problems import UNSUPPORTED, fail
 from .clean import is_window
@@ -54,7 +54,7 @@ class Factor:
         self.load = value.op if value.op is not None and value.op.name == "load" else None
 
     @property
-    def stack(self) -> Sequence[Any]:
+    def stack(self) -> Sequence[int]:
         return self.value.type.shape[:-2]
 
     def two(self, dims: Sequence[object]) -> tuple[Any, Any]:
@@ -67,7 +67,7 @@ class Factor:
         return self.two(self.value.type.shape)
 
     @property
-    def extent(self) -> tuple[Any, Any]:
+    def extent(self) -> tuple[Dim, Dim]:
         return self.two(self.value.type.extent)
 
     @property
@@ -82,7 +82,7 @@ class Slab:
     """A run of rows or columns. `valid` is its valid extent; if dynamic, a pair of the valid extent of all
     rows or columns and the start of the run."""
 
-    def __init__(self, start: int, size: int, valid: Any, whole: bool = False) -> None:
+    def __init__(self, start: int, size: int, valid: Dim | tuple[Dim, int], whole: bool = False) -> None:
         self.start, self.size, self.valid, self.whole = start, size, valid, whole
 
 
@@ -260,7 +260,7 @@ class Products(Sums, Rewriter):
                     for terms in spans[2]:
                         yield at, rows, cols, terms
 
-    def _spans(self, whole: int, size: int, valid: Any) -> list[Slab]:
+    def _spans(self, whole: int, size: int, valid: Dim) -> list[Slab]:
         if size >= whole:
             return [Slab(0, whole, valid, True)]
         known = index.known(valid)
@@ -291,7 +291,7 @@ class Products(Sums, Rewriter):
         made.name = f"{value.name}_t"
         return made
 
-    def _chosen(self, op: Op, make: Any) -> Value:
+    def _chosen(self, op: Op, make: Callable[[str], Value]) -> Value:
         """Emit a product; with `init_cond`, select one of two."""
         cond = self.of(op.args.get("init_cond"))
         plain = op.name.removesuffix("_acc").removesuffix("_bias")
@@ -311,10 +311,10 @@ class Products(Sums, Rewriter):
         lhs: Value,
         rhs: Value,
         acc: Value | None,
-        type: Any,
+        type: TileType,
         cols: Slab | None = None,
     ) -> Value:
-        args: dict[str, Any] = {}
+        args: dict[str, object] = {}
         name, _, anew = name.partition(" ")
         if name.endswith("_acc"):
             args["acc"] = acc if acc is not None else self.of(op.args["acc"])
@@ -347,7 +347,7 @@ class Products(Sums, Rewriter):
             "slice", [type], x=value, shape=shape, offset=offset, valid_shape=None, drop_dims=None
         )
 
-    def _pieces(self, op: Op, take: Any) -> None:
+    def _pieces(self, op: Op, take: Callable[[Piece], object]) -> None:
         lhs, rhs = self._operands(op)
         k = lhs.shape[1]
         for at, rows, cols in self._blocks(op, "mn"):
@@ -386,7 +386,7 @@ class Products(Sums, Rewriter):
 
         return self._chosen(op, all_terms)
 
-    def _dims(self, op: Op, rows: Slab, cols: Slab) -> tuple[Any, Any]:
+    def _dims(self, op: Op, rows: Slab, cols: Slab) -> tuple[tuple[int, ...], Dims | None]:
         lead = (1,) * (op.result.type.rank - 2)
         flat = op.result.type.rank == 1
         shape = (cols.size,) if flat else (*lead, rows.size, cols.size)
@@ -422,7 +422,8 @@ class Products(Sums, Rewriter):
             self.build.append("yield", [], {"values": []})
         self.build.block.append(made)
 
-    def _unless_empty(self, part: Slab, acc: Value | None, type: TileType, one: Any) -> Value:
+    def _unless_empty(self, part: Slab, acc: Value | None, type: TileType, one: Callable[[], Value]) -> Value:
+        assert isinstance(part.valid, tuple)
         cond = self.build.scalar("gt", self.of(part.valid[0]), part.valid[1])
         made = Op("if", {"cond": cond}, [type], self.build.place)
         with self.build.into(made.add_block()):

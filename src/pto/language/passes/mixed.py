@@ -24,7 +24,7 @@ slots of FIFOs are in global memory, which the caller provides.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...isa.profiles import Profile
@@ -409,7 +409,7 @@ class _Half(Rewriter):
 
     def _begin(self, name: str, memory: Value | None, bytes: int) -> None:
         """Emit the FIFOs, and the number of this vector core."""
-        base: Any = 0
+        base: Dim = 0
         if memory is not None:
             block = self.build.op("get_block_idx", [ScalarType(INDEX)])
             base = self.build.scalar("mul", block, bytes)
@@ -491,7 +491,7 @@ class _Half(Rewriter):
         fail(UNSUPPORTED, f"cannot use a number from the {theirs} on the {mine}", op.loc,
              help="read it from global memory, or end the region before it is needed")  # fmt: skip
 
-    def _if_first(self, make: Any) -> Op:
+    def _if_first(self, make: Callable[[], object]) -> Op:
         """Return an if that runs on the first vector core only."""
         made = Op("if", {"cond": self.first}, [], self.build.place)
         with self.build.into(made.add_block()):

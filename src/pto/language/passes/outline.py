@@ -7,8 +7,6 @@ become tensors that the orchestrator makes and the region writes.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..ir import (
     IN,
     INOUT,
@@ -137,7 +135,7 @@ def _function(name: str, op: Op) -> _Made:
     directions.update({v: INOUT for v in tensors if root(v) in shared})
     for value in tensors:
         copier.map(value, function.param(value.type, value.name, directions[value]))
-    outs: list[tuple[Any, Value]] = []
+    outs: list[tuple[object, Value]] = []
     for result in (r for r in op.results if isinstance(r.type, TensorType)):
         type = TensorType(result.type.dtype, result.type.shape)
         outs.append((block.yielded[result.index], function.param(type, result.name or "out", OUT)))
@@ -163,7 +161,7 @@ def _function(name: str, op: Op) -> _Made:
     return _Made(function, tensors, numbers)
 
 
-def _no_atomic() -> Any:
+def _no_atomic() -> object:
     from ..enums import AtomicType
 
     return AtomicType.None_

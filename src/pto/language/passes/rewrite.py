@@ -7,10 +7,10 @@ results.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from ..ir import Block, Function, Op, Param, Program, Type, Value, replaced, retyped, values_in
+from ..ir import Args, Block, Function, Op, Param, Program, Type, Value, replaced, retyped, values_in
 from ..ir.build import Build
 
 
@@ -23,7 +23,7 @@ class Rewriter:
 
     # ---- mapping of values ----
 
-    def of(self, arg: Any) -> Any:
+    def of(self, arg: object) -> Any:
         """Return an argument in the copy."""
         return replaced(arg, lambda v: self.values.get(v, v))
 
@@ -74,7 +74,7 @@ class Rewriter:
         """Copy an operation with its arguments mapped."""
         return self.rebuilt(op, self.of(op.args))
 
-    def rebuilt(self, op: Op, args: dict[str, Any]) -> Op:
+    def rebuilt(self, op: Op, args: Args) -> Op:
         """Copy an operation and its blocks, with the given arguments."""
         made = Op(op.name, args, [self.type_of(r.type) for r in op.results], op.loc)
         for block in op.blocks:
@@ -89,7 +89,7 @@ class Rewriter:
         return made
 
 
-def each_function(program: Program, change: Any) -> Program:
+def each_function(program: Program, change: Callable[[Function], Function]) -> Program:
     """Return a program with every function replaced by `change`; calls refer to the new functions."""
     made = Program(program.name, program.target)
     new: dict[Function, Function] = {}
@@ -123,7 +123,7 @@ def _dims(type: Type) -> list[tuple[int | Value, ...] | None]:
     return dims_of(type)
 
 
-def handed_on(op: Op) -> list[list[Any]]:
+def handed_on(op: Op) -> list[list[object]]:
     """Return groups of values that stand for each other around a loop or an if."""
     if op.name in ("for", "while"):
         first = 1 if op.name == "for" else 0

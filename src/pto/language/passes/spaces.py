@@ -19,19 +19,7 @@ from ...isa.profiles import Profile
 from ..dtypes import FP32
 from ..emit.types import two_dimensions
 from ..enums import MemorySpace
-from ..ir import (
-    CHANGES,
-    IN,
-    Block,
-    Function,
-    Op,
-    Program,
-    TensorType,
-    TileType,
-    Value,
-    root,
-    values_in,
-)
+from ..ir import CHANGES, IN, Args, Block, Function, Op, Program, TensorType, TileType, Value, root, values_in
 from ..operators.cube import PRODUCTS
 from ..operators.fifo import EFFECTS as FIFO_OPERATIONS
 from ..problems import UNSUPPORTED, fail
@@ -84,7 +72,7 @@ class _Spaces(Rewriter):
         super().__init__()
         self.groups = _Groups(function, profile)
         self.never_written = {p.value for p in function.params if p.direction == IN}
-        self.moved: list[dict[tuple[Value, str, Any], Value]] = [{}]  # per open block
+        self.moved: list[dict[tuple[Value, str, object], Value]] = [{}]  # per open block
 
     def ops(self, ops: Iterable[Op]) -> None:
         self.moved.append({})
@@ -294,7 +282,7 @@ class _Spaces(Rewriter):
         return made
 
 
-def _with(op: Op, args: dict[str, Any]) -> Op:
+def _with(op: Op, args: Args) -> Op:
     """Return the same operation with other arguments."""
     made = Op(op.name, args, [], op.loc)
     made.results, made.blocks, made.parent = op.results, op.blocks, op.parent

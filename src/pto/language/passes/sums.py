@@ -12,7 +12,7 @@ pattern is added up by the vector core (`matmul.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..ir import WRITTEN, Block, Function, Op, TileType, Value, index, root, values_in
@@ -72,7 +72,7 @@ def _groups(ops: list[Op]) -> list[set[Value]]:
     """Return the values of each sum: the tiles that its operations hand on."""
     group: dict[Value, set[Value]] = {}
 
-    def join(values: list[Any]) -> None:
+    def join(values: Sequence[object]) -> None:
         tiles = [v for v in values if isinstance(v, Value) and isinstance(v.type, TileType)]
         whole: set[Value] = set(tiles).union(*(group.get(v, ()) for v in tiles))
         for v in whole:
@@ -162,7 +162,7 @@ class Sums:
         names = ((o, WRITTEN[o.name]) for top in between for o in top.walk() if o.name in WRITTEN)
         return not {root(o.args[n]) for o, n in names} & sum.loaded()
 
-    def sum_blocks(self: Any, sum: Sum, take: Any) -> None:
+    def sum_blocks(self: Any, sum: Sum, take: Callable[[Piece], object]) -> None:
         """Compute a sum block by block."""
         before = dict(self.values)
         for at, rows, cols in self._blocks(sum.products[0], "mn"):
@@ -172,7 +172,7 @@ class Sums:
                 take(Piece(self._place(sum.products[0], at, rows, cols), self.values[sum.final]))
             self.values = dict(before)
 
-    def _of_block(self: Any, op: Op, sum: Sum, at: Any, rows: Any, cols: Any) -> None:
+    def _of_block(self: Any, op: Op, sum: Sum, at: object, rows: object, cols: object) -> None:
         """Emit an operation of a sum for one block."""
         before, self.build.place = self.build.place, op.loc
         shape, valid = self._dims(sum.products[0], rows, cols)
@@ -209,7 +209,9 @@ class Sums:
 
         self._copied(op, rest, None, one)
 
-    def _copied(self: Any, op: Op, kept: list[int], type: TileType | None, each: Any) -> None:
+    def _copied(
+        self: Any, op: Op, kept: list[int], type: TileType | None, each: Callable[[Op], None]
+    ) -> None:
         """Emit a loop or if that hands on some of its values; `type` is their new type."""
         args = {**op.args}
         if op.name == "for":

@@ -13,6 +13,7 @@ from typing import Any
 from ..enums import MemorySpace
 from ..ir import (
     IN,
+    Args,
     Block,
     Function,
     Op,
@@ -158,7 +159,7 @@ class _Tiles(Rewriter):
 
     _converting = True
 
-    def _structured(self, op: Op, args: dict[str, Any]) -> Op:
+    def _structured(self, op: Op, args: Args) -> Op:
         if "init_values" in args:
             args["init_values"] = [self.tile(v) if _tensor(v) else self.of(v) for v in op.args["init_values"]]
         return self.rebuilt(op, args)

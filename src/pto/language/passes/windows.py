@@ -15,11 +15,10 @@ uses in other ways is passed whole.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from ..dtypes import INDEX
-from ..ir import Op, Program, ScalarType, TensorType, Value, index, values_in
+from ..ir import Dim, Number, Op, Program, ScalarType, TensorType, Value, index, values_in
 from ..operators.memory import dense_strides
 from .copies import lies_without_gaps
 from .rewrite import Rewriter, each_function
@@ -44,7 +43,7 @@ def windows(program: Program) -> Program:
 class WindowAxis:
     """One dimension of a window: its offset and its length. `cut`: it ends with the tensor."""
 
-    def __init__(self, start: Terms, size: Any, cut: bool) -> None:
+    def __init__(self, start: Terms, size: Dim, cut: bool) -> None:
         self.start = start
         self.size = size
         self.cut = cut
@@ -78,14 +77,14 @@ class _Windows(Rewriter):
         made.name = tensor.name
         return made
 
-    def number(self, terms: Terms) -> Any:
+    def number(self, terms: Terms) -> Number:
         """Return a sum as a number of the orchestrator."""
-        total: Any = terms[0]
+        total: Number = terms[0]
         for value, times in terms[1].items():
             total = self.build.scalar("add", self.build.scalar("mul", self.hoisted(value), times), total)
         return total
 
-    def hoisted(self, value: Value) -> Any:
+    def hoisted(self, value: Value) -> Value:
         """Return a value outside of the region; compute it there if it was computed inside."""
         if value not in self.values:
             assert value.op is not None
@@ -122,7 +121,7 @@ class _Region(Rewriter):
         offsets = [self._less(o, a.start) for o, a in zip(op.args[part[1]], axes, strict=True)]
         return self.rebuilt(op, {**self.of(op.args), part[0]: window, part[1]: offsets})
 
-    def _less(self, offset: object, start: Terms) -> Any:
+    def _less(self, offset: Dim, start: Terms) -> Number:
         constant, terms = _terms(offset)
         total = constant - start[0]
         for value, times in {**dict.fromkeys(start[1], 0), **terms}.items():
@@ -161,7 +160,7 @@ def _box(
     """Return the window of a tensor that a region uses; None if it is the whole tensor or unknown."""
     if tensor.type.layout != "ND":
         return None
-    parts: list[tuple[list[Any], list[Any], list[Any], dict[Value, Steps]]] = []
+    parts: list[tuple[Sequence[Dim], list[int], list[bool], dict[Value, Steps]]] = []
     for op, name in uses:
         part = _PARTS.get(op.name)
         if part is None or name != part[0] or len(op.args[part[1]]) != tensor.type.rank:
@@ -236,7 +235,7 @@ def _is_guarded(op: Op) -> bool:
     return False
 
 
-def _axis(t: TensorType, d: int, parts: list[tuple[Any, Any, bool, dict[Value, Steps]]],
+def _axis(t: TensorType, d: int, parts: list[tuple[Dim, int, bool, dict[Value, Steps]]],
           inside: set[Value]) -> WindowAxis:  # fmt: skip
     """Return the part of a dimension that holds all parts."""
     whole = WindowAxis((0, {}), t.shape[d], False)
@@ -293,7 +292,7 @@ def _is_free(value: Value, inside: set[Value]) -> bool:
     )
 
 
-def _terms(number: Any) -> Terms:
+def _terms(number: Dim) -> Terms:
     """Return a number as a sum of multiples of values."""
     if not isinstance(number, Value):
         return int(number), {}

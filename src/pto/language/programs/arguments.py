@@ -66,7 +66,7 @@ def _outputs(declared: Declared, given: int) -> str:
     return f"; pass an array for {' and '.join(written)}, which the call writes into" if written else ""
 
 
-def types_of(declared: Declared, given: dict[str, Any]) -> list[TensorType | float | int]:
+def types_of(declared: Declared, given: Mapping[str, object]) -> list[TensorType | float | int]:
     """Return a tensor type per array, whose extents are numbers or `DynVar`s, and numbers unchanged."""
     try:
         _ = declared.annotations
@@ -76,9 +76,9 @@ def types_of(declared: Declared, given: dict[str, Any]) -> list[TensorType | flo
     return [_type(declared, name, value, own) for name, value in given.items()]
 
 
-def with_extents(types: Sequence[object], given: Sequence[Any] | None, usual: int) -> list[Any]:
+def with_extents(types: Sequence[object], given: Sequence[Any] | None, usual: int) -> list[object]:
     """Replace dynamic extents by numbers: those of the arguments, or `usual` without arguments."""
-    found: list[Any] = []
+    found: list[object] = []
     for n, t in enumerate(types):
         if isinstance(t, TensorType):
             sizes = given[n].shape if given is not None else None
@@ -91,7 +91,7 @@ def with_extents(types: Sequence[object], given: Sequence[Any] | None, usual: in
     return found
 
 
-def _extents(declared: Declared, given: dict[str, Any]) -> dict[tuple[str, int], DynVar]:
+def _extents(declared: Declared, given: Mapping[str, Any]) -> dict[tuple[str, int], DynVar]:
     """Return a `DynVar` by parameter and dimension for dynamic extents that differ within a call.
 
     A dynamic extent has one value per call. If the arrays disagree and the body of the function does not use
@@ -133,7 +133,9 @@ def dynamic_names(declared: Declared, wanted: Container[str]) -> dict[str, DynVa
     return found
 
 
-def _type(declared: Declared, name: str, value: object, own: dict[tuple[str, int], DynVar]) -> Any:
+def _type(
+    declared: Declared, name: str, value: object, own: dict[tuple[str, int], DynVar]
+) -> TensorType | float | int:
     said = declared.annotations.get(name)
     if hasattr(value, "shape") and hasattr(value, "dtype") and getattr(value, "shape", ()) != ():
         return _tensor(declared, name, value, said, own)
@@ -187,7 +189,9 @@ class RuntimeNumber:
 RUNTIME = RuntimeNumber()
 
 
-def annotated_types(declared: Declared, args: tuple[object, ...], kwargs: Mapping[str, object]) -> list[Any]:
+def annotated_types(
+    declared: Declared, args: tuple[object, ...], kwargs: Mapping[str, object]
+) -> list[object]:
     """Return the types of a program that is compiled without arguments, from the parameters' annotations.
     Numbers that are given are constants; calls pass the others."""
     try:
@@ -199,7 +203,7 @@ def annotated_types(declared: Declared, args: tuple[object, ...], kwargs: Mappin
     except TypeError as e:
         text = f"{declared.name}({', '.join(declared.signature.parameters)}): {e}"
         raise WrongArguments(text) from None
-    found: list[Any] = []
+    found: list[object] = []
     for name, parameter in declared.signature.parameters.items():
         said = annotations.get(name)
         usual = RUNTIME if parameter.default is parameter.empty else parameter.default

@@ -39,8 +39,8 @@ class Autotuned:
     """A function of the language with tuned parameters. It has the methods of a `pl.jit` function."""
 
     def __init__(
-        self, function: JitFunction, configs: Sequence[Mapping[str, Any]], key: Sequence[str] | None,
-        machine: Any, results: str | None,
+        self, function: JitFunction, configs: Sequence[Mapping[str, object]], key: Sequence[str] | None,
+        machine: object, results: str | None,
     ) -> None:  # fmt: skip
         self.function = function
         self.configs = [dict(c) for c in configs]
@@ -92,7 +92,9 @@ class Autotuned:
         ]
         return json.dumps(seen)
 
-    def _timed(self, config: dict[str, Any], args: tuple[object, ...], kwargs: Mapping[str, Any]) -> Outcome:
+    def _timed(
+        self, config: dict[str, Any], args: tuple[object, ...], kwargs: Mapping[str, object]
+    ) -> Outcome:
         mine = {name: _copy(v) for name, v in kwargs.items()} | config
         try:
             given = [_copy(v) for v in args]
@@ -120,7 +122,7 @@ class Autotuned:
             return dict(kwargs)
         return {**self.best(*args, **own), **kwargs}
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         return self.function(*args, **self._with(args, kwargs))
 
     def compile(self, *args: object, **kwargs: object) -> Any:
@@ -129,7 +131,7 @@ class Autotuned:
     def lower(self, *args: object, **kwargs: object) -> Any:
         return self.function.lower(*args, **self._with(args, kwargs))
 
-    def run(self, *args: object, **kwargs: object) -> Any:
+    def run(self, *args: object, **kwargs: object) -> object:
         return self.function.run(*args, **self._with(args, kwargs))
 
     def explain(self, *args: object, **kwargs: object) -> str:
@@ -164,7 +166,7 @@ def autotune(
     return decorate
 
 
-def _copy(value: Any) -> Any:
+def _copy(value: Any) -> object:
     """Return a copy of an array argument, which a trial may overwrite."""
     if not arguments.is_array(value):
         return value

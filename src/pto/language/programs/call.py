@@ -7,10 +7,11 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ...diag import DiagnosticError, render
 from ...isa.profiles import Profile
+from ..declare import Declared
 from ..problems import LanguageWarning
 from . import arguments
 from .compiled import Compiled, RunResult
@@ -24,13 +25,24 @@ if TYPE_CHECKING:
 _PACKAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(__file__))), "")
 
 
-def _key(types: Sequence[object], profile: Profile, world: int) -> Any:
+class _Runnable(Protocol):
+    """A function or a program, and its compiled programs (jit.py)."""
+
+    _cache: dict[object, Compiled]
+    _quick: dict[object, object]
+
+    @property
+    def declared(self) -> Declared: ...
+
+
+def _key(types: Sequence[object], profile: Profile, world: int) -> tuple[object, ...]:
     return profile.name, world, tuple(types)
 
 
 def specialised(
-    function: Any, args: tuple[Any, ...], kwargs: Mapping[str, object], config: Any, target: str | None = None
-) -> tuple[Compiled, list[Any], Any]:
+    function: _Runnable, args: tuple[object, ...], kwargs: Mapping[str, object], config: object,
+    target: str | None = None,
+) -> tuple[Compiled, list[object], object]:  # fmt: skip
     """Return the program for the arguments, from the cache if it is there."""
     given = arguments.bound(function.declared, args, kwargs)
     values = list(given.values())
@@ -40,8 +52,9 @@ def specialised(
 
 
 def _cached(
-    function: Any, types: list[Any], config: Any, target: str | None = None, values: list[Any] | None = None
-) -> tuple[Compiled, Any]:
+    function: _Runnable, types: Sequence[object], config: object, target: str | None = None,
+    values: Sequence[object] | None = None,
+) -> tuple[Compiled, object]:  # fmt: skip
     profile = profile_of(config, target)
     key = _key(types, profile, world_of(config))
     if function.declared.kind == "host" and key not in function._cache:
@@ -57,12 +70,12 @@ def _cached(
         found = function._cache[key] = Compiled(done, platform_of(config))
     folder = getattr(config, "save_kernels_dir", None)
     if folder and found.folder != Path(folder):
-        found.save(folder, dumps=bool(config.dump_passes))
+        found.save(folder, dumps=bool(getattr(config, "dump_passes", False)))
     return found, key
 
 
 def _lowered(
-    declared: Any, types: list[Any], profile: Profile, world: int, values: Sequence[object] | None
+    declared: Declared, types: Sequence[object], profile: Profile, world: int, values: Sequence[object] | None
 ) -> LoweredProgram:
     """Compile a program. If a host's program cannot be compiled for dynamic extents, compile it for the
     extents of the arguments; without arguments, for one extent per rank."""
@@ -84,14 +97,14 @@ def _lowered(
     raise problem
 
 
-def _types(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, object]) -> list[Any]:
+def _types(function: _Runnable, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Sequence[object]:
     """Return the types of the arguments; for missing arguments, the annotated types of the parameters."""
     if len(args) + len(kwargs) < len(function.declared.signature.parameters):
         return arguments.annotated_types(function.declared, args, kwargs)
     return arguments.types_of(function.declared, arguments.bound(function.declared, args, kwargs))
 
 
-def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, object], config: object) -> None:
+def call(function: _Runnable, args: tuple[Any, ...], kwargs: dict[str, object], config: object) -> None:
     """Run a function on its arguments. Arguments with the shapes of an earlier call reuse its program at
     once."""
     quick = None
@@ -114,8 +127,9 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, object], config
 
 
 def lower(
-    function: Any, args: tuple[object, ...], kwargs: dict[str, object], config: Any, dump: Any = None
-) -> LoweredProgram:
+    function: _Runnable, args: tuple[object, ...], kwargs: dict[str, object], config: object,
+    dump: str | os.PathLike[str] | None = None,
+) -> LoweredProgram:  # fmt: skip
     types, profile = _types(function, args, kwargs), profile_of(config)
     done = lowered(function.declared, types, profile, dump, world_of(config))
     _warn(done)
@@ -125,7 +139,7 @@ def lower(
     return done
 
 
-def explain(function: Any, args: tuple[object, ...], kwargs: dict[str, object], config: Any) -> str:
+def explain(function: _Runnable, args: tuple[object, ...], kwargs: dict[str, object], config: object) -> str:
     from ..explain import explanation
 
     types, profile = _types(function, args, kwargs), profile_of(config)
@@ -145,14 +159,15 @@ def _warn(done: LoweredProgram) -> None:
 
 
 def compiled(
-    function: object, args: tuple[object, ...], kwargs: dict[str, object], config: object
+    function: _Runnable, args: tuple[object, ...], kwargs: dict[str, object], config: object
 ) -> Compiled:
     return _cached(function, _types(function, args, kwargs), config)[0]
 
 
 def proved(
-    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], assume: Sequence[str], timeout: float
-) -> ProgramProof:
+    function: _Runnable, args: tuple[object, ...], kwargs: dict[str, object], assume: Sequence[str],
+    timeout: float,
+) -> ProgramProof:  # fmt: skip
     """Return the proofs of the kernels of a function."""
     from .prove import prove_program
 
@@ -160,7 +175,7 @@ def proved(
     return prove_program(made, assume=assume, timeout=timeout)
 
 
-def run(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RunResult:
+def run(function: _Runnable, args: tuple[object, ...], kwargs: dict[str, Any]) -> RunResult:
     names = set(function.declared.signature.parameters)
     options = {k: kwargs.pop(k) for k in list(kwargs) if k not in names}
     engine, target, config = (options.pop(k, None) for k in ("engine", "target", "config"))

@@ -21,7 +21,9 @@ from ..ir import IN, OUT
 from . import arguments
 
 if TYPE_CHECKING:
+    from ...engine.elements import Array
     from ...isa.profiles import Profile
+    from ...runtime.runs import Run
     from ..ir import Function
     from .lower import LoweredProgram
 
@@ -31,7 +33,7 @@ class CallParam(Record):
 
     name: str
     dtype: DataType | None
-    shape: tuple[Any, ...] | None
+    shape: tuple[int | str, ...] | None
     direction: str
 
 
@@ -48,7 +50,7 @@ class CallableProgram:
         """Return the folder of the program; save the program if it has none."""
         raise NotImplementedError
 
-    def launch(self, values: list[Any], config: Any = None) -> None:
+    def launch(self, values: Sequence[object], config: object = None) -> None:
         """Run the program on a value per parameter."""
         raise NotImplementedError
 
@@ -82,7 +84,7 @@ class CallableProgram:
             raise KeyError(f"unknown orchestration {name!r}; expected {', '.join(self.orchestration_names)}")
         return self
 
-    def __call__(self, *args: Any, config: Any = None) -> Any:
+    def __call__(self, *args: object, config: object = None) -> Any:
         """Run the program. Of `config`, only options for the records of a run have an effect."""
         outputs = self.output_indices
         if len(args) == len(self.params):
@@ -103,20 +105,24 @@ class CallableProgram:
         found = [made[i] for i in outputs]
         return found[0] if len(found) == 1 else tuple(found)
 
-    def made_for(self, values: Sequence[Any]) -> CallableProgram:
+    def made_for(self, values: Sequence[object]) -> CallableProgram:
         """Return the program for these arguments. This is the program itself, or a variant of it if its
         parameters use one name for two extents, and these differ in the arguments.
         """
         return self
 
-    def _completed(self, values: list[Any]) -> list[Any]:
+    def _completed(self, values: Sequence[object]) -> list[object]:
         """Add an array of zeros for each missing value: torch or NumPy, as the first given array."""
         extents: dict[str, int] = {}
         arrays = [v for v in values if arguments.is_array(v)]
         for p, v in zip(self.params, values, strict=True):
             if v is not None and p.shape is not None:
-                extents.update((d, n) for d, n in zip(p.shape, v.shape, strict=False) if isinstance(d, str))
-        out: list[Any] = []
+                extents.update(
+                    (d, n)
+                    for d, n in zip(p.shape, getattr(v, "shape", ()), strict=False)
+                    if isinstance(d, str)
+                )
+        out: list[object] = []
         for p, v in zip(self.params, values, strict=True):
             if v is None:
                 assert p.shape is not None and p.dtype is not None
@@ -162,7 +168,9 @@ class CallableProgram:
                 got = ", ".join(f"{n} = {named[n]}" for n in one.names)
                 raise arguments.refuse(f"{self.name} assumes {one.text}", got=got)
 
-    def _check_array(self, p: CallParam, array: Any, dtype: DataType | None, extents: dict[str, int]) -> None:
+    def _check_array(
+        self, p: CallParam, array: Array, dtype: DataType | None, extents: dict[str, int]
+    ) -> None:
         where = f"'{p.name}' of {self.name}"
         wanted = p.dtype
         assert wanted is not None and p.shape is not None
@@ -181,7 +189,7 @@ class CallableProgram:
         return os.fspath(self.output_dir)
 
 
-def zeros(shape: Sequence[int], dtype: DataType, like: Any = None) -> Any:
+def zeros(shape: Sequence[int], dtype: DataType, like: object = None) -> Any:
     """Return an array of zeros: a torch tensor if `like` is a torch tensor, else a NumPy array."""
     import numpy as np
 
@@ -202,6 +210,6 @@ class SavableProgram(CallableProgram):
     entry: Function
     profile: Profile
 
-    def execute(self, values: list[Any], **options: Any) -> Any:
+    def execute(self, values: Sequence[object], **options: Any) -> Run:
         """Run the program on a value per parameter, and return the run."""
         raise NotImplementedError

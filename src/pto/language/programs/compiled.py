@@ -5,18 +5,20 @@ from __future__ import annotations
 import contextlib
 import copy
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ... import knobs
 from ...diag import Diagnostic, DiagnosticError, has_errors
 from ...engine import journal
 from ...engine.sanitize import OF_GRAPHS, WARN, Sample, checks, parse_names, summary
+from ...engine.watch import Watcher
 from ...ir.assumptions import Assumption
 from ...ir.core import Module
-from ...perf.hazards import as_errors, problems
+from ...perf.hazards import Hazard, as_errors, problems
 from ...shown import Shown
 from ..advice import help_in_language_terms, in_language_terms, once_per_place
 from ..graphs.orchestrate import orchestration
@@ -24,7 +26,16 @@ from ..graphs.serial import Serial, SerialTensor, SharedWindows
 from ..ir import ASSUMED, IN, OUT, Function, TensorType, Value
 from . import arguments
 from .callable import CallableProgram, CallParam, SavableProgram
+from .config import RunConfig
 from .lower import LoweredProgram, lowered
+
+if TYPE_CHECKING:
+    from ...runtime.kernels import Kernel
+    from ...runtime.runs import Run
+    from ...runtime.session import Runtime
+    from ..checks.footprint import Footprint
+    from ..graphs.python_tasks import Call
+    from ..graphs.tasks import Tasks
 
 _DEADLOCK = "PTO-E2104"
 
@@ -66,7 +77,7 @@ class Compiled(SavableProgram):
     """A program for given arguments: its kernels on an engine, and the function that submits them."""
 
     # makes a worker that runs the program; set by pto.compat.pypto.distributed
-    prepare: ClassVar[Callable[..., Any]]
+    prepare: ClassVar[Callable[..., object]]
 
     def __init__(self, done: LoweredProgram, platform: str = "") -> None:
         self.lowered = done
@@ -83,14 +94,14 @@ class Compiled(SavableProgram):
         self.name = entry.name
         self._kernels: dict[str | None, dict[str, Any]] = {}
         self._others: dict[tuple[str, ...], Compiled] = {}
-        self._tasks: Any = None  # the `Tasks` of the last run
+        self._tasks: Tasks  # of the last run
         self._torch = False  # True if the arguments of the last call were torch tensors
         #: Python functions by the name of the task that they replace.
-        self.callbacks: Mapping[str, Any] = {}
+        self.callbacks: Mapping[str, Call] = {}
         #: The memory of ranks, if runs share it.
         self.windows: SharedWindows | None = None
 
-    def prepared(self, callbacks: Mapping[str, Any], windows: SharedWindows | None = None) -> Compiled:
+    def prepared(self, callbacks: Mapping[str, Call], windows: SharedWindows | None = None) -> Compiled:
         """Return the same program with `callbacks` for its tasks in Python and with persistent windows."""
         made = copy.copy(self)
         made.callbacks, made.windows, made._kernels, made._others = callbacks, windows, {}, {}
@@ -125,9 +136,9 @@ class Compiled(SavableProgram):
         written = {**self.entry.attrs, **self.entry.attrs.get("func_attr", {})}.get(ASSUMED, ())
         return [Assumption(text) for text in written]
 
-    def made_for(self, values: Sequence[Any]) -> CallableProgram:
+    def made_for(self, values: Sequence[object]) -> CallableProgram:
         if self.lowered.fixed:
-            same = all(p.shape is None or p.shape == tuple(v.shape)
+            same = all(p.shape is None or p.shape == tuple(getattr(v, "shape", ()))
                        for p, v in zip(self.params, values, strict=True))  # fmt: skip
             return self if same else self._other(values, fixed=True)
         sizes: dict[str, set[int]] = {}
@@ -139,7 +150,7 @@ class Compiled(SavableProgram):
             return self
         return self._other(values)
 
-    def _other(self, values: Sequence[Any], fixed: bool = False) -> Compiled:
+    def _other(self, values: Sequence[object], fixed: bool = False) -> Compiled:
         """Return the program for other arguments."""
         assert self.lowered.source is not None
         declared, _ = self.lowered.source
@@ -186,7 +197,7 @@ class Compiled(SavableProgram):
         return found
 
     @cached_property
-    def task_kernels(self) -> dict[str, Any]:
+    def task_kernels(self) -> dict[str, Kernel]:
         """Return the kernels that tasks of the runtime execute, by function name."""
         from ..graphs.python_tasks import python_kernel
         from ..graphs.tasks import task_kernel
@@ -206,7 +217,7 @@ class Compiled(SavableProgram):
         ops = list(self.entry.walk()) if self.entry.kind == "orchestration" else []
         return sum(o.name == "call" for o in ops) > 1 or any(o.name in ("for", "while") for o in ops)
 
-    def execute(self, values: list[Any], **options: Any) -> Any:
+    def execute(self, values: Sequence[object], **options: Any) -> Run:
         """Run the program on the task runtime, with the options of `pto.runtime.run`. Return the run, which
         has records and pictures."""
         from ...runtime import run
@@ -214,7 +225,7 @@ class Compiled(SavableProgram):
 
         kernels = self.task_kernels
 
-        def orchestrate(session: Any) -> None:
+        def orchestrate(session: Runtime) -> None:
             rt = self._tasks = Tasks(session, self.places, with_windows(self.program.functions))
             rt.windows = self.windows
             with session.scope():
@@ -229,7 +240,7 @@ class Compiled(SavableProgram):
             done.leave_out(dict.fromkeys(windows, "races between ranks"))
         return done
 
-    def save(self, folder: Any, *samples: Any, dumps: bool = True) -> Path:
+    def save(self, folder: str | os.PathLike[str], *samples: object, dumps: bool = True) -> Path:
         """Save the program in a folder of the task runtime, for `pto runtime run FOLDER` and
         `Compiled.load(folder)`. With `samples`, the arguments of a call, the folder has a golden.py that
         makes these arguments (folder.py).
@@ -240,19 +251,19 @@ class Compiled(SavableProgram):
         return self.folder
 
     @staticmethod
-    def load(folder: Any = None) -> Any:
+    def load(folder: str | os.PathLike[str] | None = None) -> CallableProgram | None:
         """Load a saved program: `saved(a, b, out)`. The folder is self-contained. Without a folder this is a
         no-op, since a compiled program is already loaded."""
         from .folder import load
 
         return None if folder is None else load(folder)
 
-    def launch(self, values: list[Any], config: Any = None) -> None:
+    def launch(self, values: Sequence[object], config: object = None) -> None:
         """Run the program and raise its errors. PTO_SANITIZE selects sanitizers; `config` decides whether
         pictures of the run are written to the program's folder."""
         journal.note("running", self.name)
         watched = knobs.get("PTO_SANITIZE")
-        if config is not None and config.any_dfx_enabled():
+        if isinstance(config, RunConfig) and config.any_dfx_enabled():
             self._pictured(values)
         elif watched:
             self._watched(values, watched)
@@ -260,7 +271,7 @@ class Compiled(SavableProgram):
             self._plain(values)
         journal.note("run", self.name)
 
-    def _watched(self, values: list[Any], how: str) -> None:
+    def _watched(self, values: Sequence[object], how: str) -> None:
         """Run the program under sanitizers, without stopping at findings. With `warn`, unordered tasks are
         warnings."""
         if how in (WARN, OF_GRAPHS):
@@ -276,7 +287,7 @@ class Compiled(SavableProgram):
         if found:
             journal.note("finding", self.name, tuple(found))
 
-    def _unordered(self, values: list[Any]) -> list[Diagnostic]:
+    def _unordered(self, values: Sequence[object]) -> list[Diagnostic]:
         """Run the program and return unordered accesses of its tasks, and of the cores of ranks to windows.
         If a second run can determine the bytes, return only accesses to the same bytes. It cannot in programs
         with windows, Python tasks or C++ kernels.
@@ -293,7 +304,7 @@ class Compiled(SavableProgram):
         found = hazards(run, self.lowered.functions)
         return problems(met(found, self, before) if again and found else found) + self._races(run)
 
-    def _races(self, run: Any) -> list[Diagnostic]:
+    def _races(self, run: Run) -> list[Diagnostic]:
         """Return unordered accesses to windows in a run that kept them in order."""
         from ..ranks.recorded_order import SubmittedTask, races
 
@@ -308,7 +319,7 @@ class Compiled(SavableProgram):
         found = races(uses, run.order(), tasks.kept, run.modules(), submitted, self.lowered.world)
         return once_per_place(found)
 
-    def _copied(self, values: list[Any]) -> list[Any]:
+    def _copied(self, values: Sequence[object]) -> list[object]:
         """Return copies of the arguments, so that a run leaves the originals unchanged."""
         written = {p.name for p in self.entry.params if p.direction != IN}
         return [
@@ -316,7 +327,7 @@ class Compiled(SavableProgram):
             for name, v in zip(self.param_names, values, strict=True)
         ]
 
-    def _pictured(self, values: list[Any]) -> None:
+    def _pictured(self, values: Sequence[object]) -> None:
         """Run the program and write records of its tasks to `dfx_outputs` in its folder."""
         from ...perf import swimlane_json
 
@@ -333,7 +344,7 @@ class Compiled(SavableProgram):
             swimlane_json.write(run.records.of(mine), str(part / "chip_swimlane_records.json"))
             (part / "deps.json").write_text(json.dumps(run.records.of(mine).graph(), indent=1) + "\n")
 
-    def _plain(self, values: list[Any]) -> None:
+    def _plain(self, values: Sequence[object]) -> None:
         if self.is_graph:
             self.execute(values)
             return
@@ -346,7 +357,7 @@ class Compiled(SavableProgram):
                 self._submit(Serial(_launch, self.places), values, None)
 
     @cached_property
-    def _alone(self) -> tuple[Any, list[int]] | None:
+    def _alone(self) -> tuple[Callable[..., object], list[int]] | None:
         """Return the kernel and its parameter indices if the program is one task on those parameters and
         nothing else."""
         if self.entry.kind != "orchestration":
@@ -362,7 +373,7 @@ class Compiled(SavableProgram):
         kernel = self.kernels(None)[ops[0].args["callee"].name]
         return kernel, [params.index(v) for v in ops[0].args["args"]]
 
-    def run(self, values: list[Any], engine: str | None = None, **options: Any) -> RunResult:
+    def run(self, values: Sequence[object], engine: str | None = None, **options: Any) -> RunResult:
         """Run all tasks, one after another, under observers."""
         from ..graphs.tasks import with_windows
         from ..ranks.one_thread import EndedLaunch, Together
@@ -379,11 +390,11 @@ class Compiled(SavableProgram):
         if footprint is not None:
             options["watchers"] = [*options.get("watchers", ()), footprint]
 
-        def with_blocks(chosen: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+        def with_blocks(chosen: Mapping[str, object], said: Mapping[str, object]) -> dict[str, Any]:
             return {**chosen, **({"blocks": said["blocks"]} if said.get("blocks") else {})}
 
         def take(
-            kernel: Any, args: list[Any], said: dict[str, Any], whole: bool
+            kernel: Any, args: Sequence[object], said: dict[str, Any], whole: bool
         ) -> tuple[list[int], list[Any]]:
             """Return the blocks of a task that are checked, and the arrays that the task may write."""
             blocks = said.get("blocks") or 1
@@ -409,7 +420,7 @@ class Compiled(SavableProgram):
             if not left.ok:
                 raise _Stop
 
-        def decided(kernel: Any, args: list[Any], watched: dict[str, Any]) -> Any:
+        def decided(kernel: Any, args: Sequence[object], watched: dict[str, Any]) -> Any:
             """Return the result of a launch that the screens of its kernel decide; else None."""
             alone = watched.get("watchers") == [footprint]  # there are no other watchers
             screen = getattr(kernel, "screen", None) if engine is None and alone else None
@@ -419,7 +430,7 @@ class Compiled(SavableProgram):
             assert footprint is not None
             return screen.followed(args, footprint.follow, **given)
 
-        def sampled(kernel: Any, args: list[Any], said: dict[str, Any], *watchers: Any) -> Any:
+        def sampled(kernel: Any, args: Sequence[object], said: dict[str, Any], *watchers: Watcher) -> Any:
             """Run a task, a sample of its blocks with checks; return the result to report."""
             whole = engine not in (None, "reference") or kernel.name not in self.lowered.modules
             taken, written = take(kernel, args, said, whole)
@@ -447,10 +458,10 @@ class Compiled(SavableProgram):
             ended(checked, kernel, said)
             return left
 
-        def launch(kernel: Any, args: list[Any], said: dict[str, Any]) -> None:
+        def launch(kernel: Any, args: Sequence[object], said: dict[str, Any]) -> None:
             ended(sampled(kernel, args, said), kernel, said)
 
-        def begin(kernel: Any, args: list[Any], said: dict[str, Any], watcher: Any) -> Any:
+        def begin(kernel: Any, args: Sequence[object], said: dict[str, Any], watcher: Watcher) -> object:
             module = self.lowered.modules.get(kernel.name)
             if module is not None and not _reads_signals(module):
                 watchers = [watcher] if kernel.name in windowed else []
@@ -493,7 +504,7 @@ class Compiled(SavableProgram):
                 result.diagnostics += e.diagnostics if result.ok else []
         return result
 
-    def _footprint(self, values: list[Any], strict: bool) -> Any:
+    def _footprint(self, values: Sequence[object], strict: bool) -> Footprint:
         from ..checks.footprint import Footprint, RunArray
 
         params = [p for p in self.entry.params if isinstance(p.value.type, TensorType)]
@@ -502,7 +513,7 @@ class Compiled(SavableProgram):
             [RunArray(p.name, a, p.direction == OUT) for p, a in zip(params, arrays, strict=True)], strict
         )
 
-    def _given(self, values: list[Any]) -> list[Any]:
+    def _given(self, values: Sequence[object]) -> list[Any]:
         """Return an array or number per parameter of the entry, in order, without those that became
         constants."""
         by_name = dict(zip(self.param_names, values, strict=True))
@@ -512,15 +523,15 @@ class Compiled(SavableProgram):
             for p, v in kept
         ]
 
-    def submit_to(self, rt: Serial, values: list[Any]) -> None:
+    def submit_to(self, rt: Serial, values: Sequence[object]) -> None:
         """Run the orchestration on a runtime of tasks."""
         with help_in_language_terms():
             self._submit(rt, values, None)
 
-    def _submit(self, rt: Serial, values: list[Any], engine: str | None) -> None:
+    def _submit(self, rt: Serial, values: Sequence[object], engine: str | None) -> None:
         self._begin(rt, self.kernels(engine), values)
 
-    def _begin(self, rt: Serial, kernels: dict[str, Any], values: list[Any]) -> None:
+    def _begin(self, rt: Serial, kernels: dict[str, Any], values: Sequence[object]) -> None:
         from ..graphs.python_tasks import of_torch
 
         self._torch = of_torch(values)
@@ -535,12 +546,12 @@ class Compiled(SavableProgram):
             rt.submit(kernels[self.entry.name], *given, *symbols)
 
 
-def hazards(run: Any, functions: Mapping[str, Function]) -> list[Any]:
+def hazards(run: Run, functions: Mapping[str, Function]) -> list[Hazard]:
     """Return the unordered accesses of the tasks of a run, without accesses to windows of ranks, which
     signals order.
     """
 
-    def is_window(h: Any) -> bool:
+    def is_window(h: Hazard) -> bool:
         later = functions.get(h.names[1])
         return later is not None and later.params[h.arg].name in later.attrs.get("windows", ())
 
@@ -573,5 +584,5 @@ class _Stop(Exception):
     """Raised when a launch fails; later tasks would use incomplete data."""
 
 
-def _launch(kernel: Any, args: list[Any], said: dict[str, Any]) -> None:
+def _launch(kernel: Callable[..., object], args: Sequence[object], said: Mapping[str, object]) -> None:
     kernel(*args, **({"blocks": said["blocks"]} if said.get("blocks") else {}))

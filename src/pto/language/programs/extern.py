@@ -81,7 +81,7 @@ class SingleKernel:
         self.name = function.name
         self._left = LaunchResult()
 
-    def __call__(self, *args: Any, blocks: int = 0) -> None:
+    def __call__(self, *args: object, blocks: int = 0) -> None:
         self.run(*args, blocks=blocks)
 
     def run(

@@ -21,7 +21,7 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ... import knobs
 from ...asm import to_text
@@ -43,6 +43,11 @@ from .callable import CallableProgram, CallParam, SavableProgram
 from .extern import sources_of
 from .lower import LoweredProgram, texts
 
+if TYPE_CHECKING:
+    from ...engine.elements import Array
+    from ...runtime.compile import CompiledJob
+    from ...runtime.runs import Replayed
+
 _FORMAT = 2
 _NOT_SAVED = "not_saved.txt"
 _ENTRY = "aicpu_orchestration_entry"
@@ -52,8 +57,9 @@ _ENTRY = "aicpu_orchestration_entry"
 
 
 def save(
-    compiled: SavableProgram, folder: str | os.PathLike[str], samples: Sequence[Any] = (), dumps: bool = True
-) -> Path:
+    compiled: SavableProgram, folder: str | os.PathLike[str], samples: Sequence[object] = (),
+    dumps: bool = True,
+) -> Path:  # fmt: skip
     """Write a program to a new folder. `samples` are arguments: golden.py returns them, and expects the
     results of the program. `dumps`: also the program after each pass."""
     if samples:
@@ -142,7 +148,7 @@ def _orchestration(entry: Function) -> Function:
     if entry.kind == "orchestration":
         return entry
     made = Function(entry.name, "orchestration", entry.loc)
-    given: list[Any] = []
+    given: list[object] = []
     for value in entry.body.args:
         if value.name == FIFO_SLOTS:  # memory of the runtime
             shape = list(value.type.shape)
@@ -290,7 +296,7 @@ def _meta(compiled: SavableProgram) -> dict[str, Any]:
     }
 
 
-def _golden(compiled: SavableProgram, root: Path, values: list[Any]) -> None:
+def _golden(compiled: SavableProgram, root: Path, values: Sequence[object]) -> None:
     """Write samples and their results as files; and golden.py, which reads them."""
     import numpy as np
 
@@ -391,7 +397,7 @@ class Saved(CallableProgram):
             for p in self._meta["params"]
         ]
         self.config = config_of(str(self.folder))
-        self._compiled: dict[bool, list[Any]] = {}
+        self._compiled: dict[bool, list[CompiledJob]] = {}
 
     def __repr__(self) -> str:
         return f"<Saved {self.name} in {self.folder}>"
@@ -400,7 +406,7 @@ class Saved(CallableProgram):
     def output_dir(self) -> Path:
         return self.folder
 
-    def launch(self, values: list[Any], config: Any = None) -> None:
+    def launch(self, values: Sequence[object], config: object = None) -> None:
         """Run it. PTO_SANITIZE names checks, as for a compiled program."""
         journal.note("running", self.name)
         found = self.execute(values, check_hazards=knobs.get("PTO_SANITIZE") == WARN, sanitize=asked())
@@ -411,7 +417,7 @@ class Saved(CallableProgram):
             journal.note("finding", self.name, tuple(diagnostics))
         journal.note("run", self.name)
 
-    def execute(self, values: Sequence[Any], **options: Any) -> Any:
+    def execute(self, values: Sequence[object], **options: Any) -> Replayed:
         """Run it on the task runtime: `seed`, `block_dim`, `threads`, `record`, `check_hazards`, `sanitize`.
         The result has records, pictures and reports, like that of a compiled program. Tensors that it makes
         are allocated by tasks, which are counted."""
@@ -465,7 +471,7 @@ class Saved(CallableProgram):
                 done.diagnostics += as_errors(problems(watch.hazards(engine.hazards)))
         return done
 
-    def _made(self, traced: bool) -> list[Any]:
+    def _made(self, traced: bool) -> list[CompiledJob]:
         """Return the compiled orchestration and kernels; `traced`: for sanitizers."""
         from ...runtime.compile import compile_all
 
@@ -474,7 +480,7 @@ class Saved(CallableProgram):
             self._compiled[traced] = compile_all([j.replace(traced=traced) for j in jobs])
         return self._compiled[traced]
 
-    def _numbers(self, values: Sequence[Any]) -> list[int]:
+    def _numbers(self, values: Sequence[object]) -> list[int]:
         """Return numbers that are not constants of the program, as words."""
         from ...runtime.tensors import float_word
 
@@ -485,7 +491,7 @@ class Saved(CallableProgram):
                 found.append(float_word(float(given)) if p.dtype.is_float else int(given) & (1 << 64) - 1)
         return found
 
-    def _arrays(self, values: Sequence[Any]) -> list[Any]:
+    def _arrays(self, values: Sequence[object]) -> list[Array]:
         """Return the memory of arguments, which must fit the program."""
         self.check(values)
         return [
@@ -500,7 +506,7 @@ def load(folder: str | os.PathLike[str]) -> Saved:
     return Saved(folder)
 
 
-def _from_dir(folder: str | os.PathLike[str], **_: Any) -> CallableProgram:
+def _from_dir(folder: str | os.PathLike[str], **_: object) -> CallableProgram:
     """Load like `load`; the folder has all other data of a program."""
     return load(folder)
 

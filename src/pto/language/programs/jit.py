@@ -4,9 +4,10 @@ call."""
 from __future__ import annotations
 
 import functools
+import os
 import sys
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from ...diag import Diagnostic, DiagnosticError
 from ..declare import Declared
@@ -15,6 +16,14 @@ from ..interpreter.current import current, interpreter
 from ..problems import SYNTAX
 from .arguments import WrongArguments
 
+if TYPE_CHECKING:
+    from .compiled import Compiled, RunResult
+    from .lower import LoweredProgram
+    from .prove import ProgramProof
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
 _KINDS = {
     FunctionType.Opaque: "opaque", FunctionType.Orchestration: "orchestration", FunctionType.InCore: "incore",
     FunctionType.AIC: "aic", FunctionType.AIV: "aiv", FunctionType.Group: "group", FunctionType.Spmd: "group",
@@ -22,10 +31,10 @@ _KINDS = {
 }  # fmt: skip
 
 
-def _enclosing(depth: int) -> dict[str, Any]:
+def _enclosing(depth: int) -> dict[str, object]:
     """Return the names of the function that encloses a decorated one; none at module level."""
     frame = sys._getframe(depth)
-    names: dict[str, Any] = {}
+    names: dict[str, object] = {}
     while frame is not None and frame.f_locals is not frame.f_globals:
         names = {**frame.f_locals, **names}
         if "__qualname__" not in frame.f_locals:
@@ -34,62 +43,38 @@ def _enclosing(depth: int) -> dict[str, Any]:
     return names
 
 
-def _plainly(method: Callable[..., object]) -> Callable[..., Any]:
+def _plainly(method: Callable[_P, _R]) -> Callable[_P, _R]:
     """Re-raise user errors without internal frames."""
 
     @functools.wraps(method)
-    def call(self: object, *args: object, **kwargs: object) -> Any:
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         try:
-            return method(self, *args, **kwargs)
+            return method(*args, **kwargs)
         except (DiagnosticError, WrongArguments) as e:
             raise e.with_traceback(None) from None
 
     return call
 
 
-class JitFunction:
-    """A function of the language that Python calls with arrays and numbers.
+class _Calls:
+    """The calls of a function, and of a program."""
 
-    f(a, b, out)               run it; arrays are used in place
-    f.lower(a, b, out)         the program for such arguments, after every pass
-    f.compile(a, b, out)       the same, ready to run and to save
-    f.run(a, b, out, ...)      run it under observers: engine=, sanitize=, ...
-    f.prove(a, b, out)         whether some call can have an error, for all extents of pl.dynamic
-    f.explain(a, b, out)       its tasks and their order, its memory, its flags, as text
-    f.interpret(a, b, out)     execute its body as ordinary Python
-    """
+    def __init__(self, name: str) -> None:
+        self._cache: dict[object, Compiled] = {}
+        self._quick: dict[object, object] = {}  # cache keys by shapes and dtypes of the arguments
+        self.__name__ = name
 
-    def __init__(self, declared: Declared) -> None:
-        self.declared = declared
-        self._cache: dict[Any, Any] = {}
-        self._quick: dict[Any, Any] = {}  # cache keys by shapes and dtypes of the arguments
-        self.__name__ = declared.name
-        self.__doc__ = declared.function.__doc__
-        self.__wrapped__ = declared.function
-
-    def __repr__(self) -> str:
-        return f"<pl.jit {self.declared.said} {self.declared.name}>"
+    @property
+    def declared(self) -> Declared:
+        """Return the function that runs."""
+        raise NotImplementedError
 
     @property
     def name(self) -> str:
-        return self.declared.name
-
-    @property
-    def params(self) -> list[str]:
-        return list(self.declared.signature.parameters)
-
-    @property
-    def return_types(self) -> list[Any]:
-        """Return the annotated results."""
-        said = self.declared.function.__annotations__.get("return")
-        return [] if said is None else list(said) if isinstance(said, tuple) else [said]
-
-    def as_python(self, concise: bool = False) -> str:
-        """Return the program as text; all types must be annotated."""
-        return Method(self.declared).as_python(concise)
+        return self.__name__
 
     @_plainly
-    def __call__(self, *args: Any, config: Any = None, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, config: object = None, **kwargs: object) -> Any:
         it = current.get()
         if it is not None:  # called by an executing body
             return it.call(self.declared, args, kwargs)
@@ -98,36 +83,29 @@ class JitFunction:
         return call(self, args, kwargs, config)
 
     @_plainly
-    def lower(self, *args: object, config: object = None, dump: object = None, **kwargs: object) -> Any:
+    def lower(
+        self, *args: object, config: object = None, dump: str | os.PathLike[str] | None = None,
+        **kwargs: object,
+    ) -> LoweredProgram:  # fmt: skip
         """Return the program after every stage; `dump` is a folder for the program after each stage."""
         from .call import lower
 
         return lower(self, args, kwargs, config, dump)
 
     @_plainly
-    def compile(self, *args: object, config: object = None, **kwargs: object) -> Any:
+    def compile(self, *args: object, config: object = None, **kwargs: object) -> Compiled:
         from .call import compiled
 
         return compiled(self, args, kwargs, config)
 
     @_plainly
-    def run(self, *args: object, **kwargs: object) -> Any:
+    def run(self, *args: object, **kwargs: object) -> RunResult:
         from .call import run
 
         return run(self, args, kwargs)
 
     @_plainly
-    def prove(self, *args: Any, assume: Any = (), timeout: float = 60.0, **kwargs: Any) -> Any:
-        """Prove that no kernel of the program has an access outside memory, a flag error or a race, for all
-        extents and numbers; or show values that cause one. Arguments without an annotated type are required;
-        other arguments may be missing. `assume` has conditions, e.g. ["ROWS % 32 == 0"].
-        """
-        from .call import proved
-
-        return proved(self, args, kwargs, assume, timeout)
-
-    @_plainly
-    def explain(self, *args: Any, config: Any = None, **kwargs: Any) -> str:
+    def explain(self, *args: object, config: object = None, **kwargs: object) -> str:
         """Return the graph of tasks, and the memory and the inserted flags of every kernel, as text."""
         from .call import explain
 
@@ -141,7 +119,59 @@ class JitFunction:
         from ..interpreter.interpret import interpret
         from .call import profile_of
 
-        return interpret(self, args, kwargs, profile_of(config, target))
+        return interpret(self.declared, args, kwargs, profile_of(config, target))
+
+
+class JitFunction(_Calls):
+    """A function of the language that Python calls with arrays and numbers.
+
+    f(a, b, out)               run it; arrays are used in place
+    f.lower(a, b, out)         the program for such arguments, after every pass
+    f.compile(a, b, out)       the same, ready to run and to save
+    f.run(a, b, out, ...)      run it under observers: engine=, sanitize=, ...
+    f.prove(a, b, out)         whether some call can have an error, for all extents of pl.dynamic
+    f.explain(a, b, out)       its tasks and their order, its memory, its flags, as text
+    f.interpret(a, b, out)     execute its body as ordinary Python
+    """
+
+    def __init__(self, declared: Declared) -> None:
+        super().__init__(declared.name)
+        self._declared = declared
+        self.__doc__ = declared.function.__doc__
+        self.__wrapped__ = declared.function
+
+    def __repr__(self) -> str:
+        return f"<pl.jit {self.declared.said} {self.declared.name}>"
+
+    @property
+    def declared(self) -> Declared:
+        return self._declared
+
+    @property
+    def params(self) -> list[str]:
+        return list(self.declared.signature.parameters)
+
+    @property
+    def return_types(self) -> list[object]:
+        """Return the annotated results."""
+        said = self.declared.function.__annotations__.get("return")
+        return [] if said is None else list(said) if isinstance(said, tuple) else [said]
+
+    def as_python(self, concise: bool = False) -> str:
+        """Return the program as text; all types must be annotated."""
+        return Method(self.declared).as_python(concise)
+
+    @_plainly
+    def prove(
+        self, *args: object, assume: Sequence[str] = (), timeout: float = 60.0, **kwargs: object
+    ) -> ProgramProof:
+        """Prove that no kernel of the program has an access outside memory, a flag error or a race, for all
+        extents and numbers; or show values that cause one. Arguments without an annotated type are required;
+        other arguments may be missing. `assume` has conditions, e.g. ["ROWS % 32 == 0"].
+        """
+        from .call import proved
+
+        return proved(self, args, kwargs, assume, timeout)
 
 
 class _Jit:
@@ -150,7 +180,7 @@ class _Jit:
     def __init__(self, kind: str) -> None:
         self._kind = kind
 
-    def __call__(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    def __call__(self, function: Callable[..., object] | None = None, /, **options: Any) -> Any:
         enclosing = _enclosing(2)
         if function is not None:
             return JitFunction(Declared(function, self._kind, enclosing, **options))
@@ -177,7 +207,7 @@ class Method:
     def __init__(self, declared: Declared) -> None:
         self.declared = declared
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> object:
         return interpreter(f"{self.declared.name} of a program").call(self.declared, args, kwargs)
 
     def as_python(self, concise: bool = False) -> str:
@@ -195,9 +225,9 @@ def kind_of(type: FunctionType, level: Any = None) -> str:
 
 
 def function(
-    func: Callable[..., Any] | None = None, *, type: FunctionType = FunctionType.Opaque, level: Any = None,
-    role: Any = None, attrs: Any = None, auto_scope: bool = True, strict_ssa: bool = False,
-    external_source: Any = None,
+    func: Callable[..., object] | None = None, *, type: FunctionType = FunctionType.Opaque,
+    level: Level | None = None, role: Role | None = None, attrs: object = None, auto_scope: bool = True,
+    strict_ssa: bool = False, external_source: object = None,
 ) -> Any:  # fmt: skip
     """Declare a function of a program class, or a function of its own."""
     enclosing = _enclosing(2)
@@ -219,26 +249,20 @@ def function(
     return make if func is None else make(func)
 
 
-class ProgramClass:
+class ProgramClass(_Calls):
     """A class of functions, which call one another as `self.name`. A call runs its orchestration."""
 
     def __init__(self, name: str, methods: dict[str, Method]) -> None:
-        self.__name__ = name
+        super().__init__(name)
         self.methods = methods
         for method in methods.values():
             method.declared.owner = self
-        self._cache: dict[Any, Any] = {}
-        self._quick: dict[Any, Any] = {}
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Method:
         methods = self.__dict__.get("methods", {})
         if name in methods:
             return methods[name]
         raise AttributeError(f"program {self.__dict__.get('__name__')} has no function '{name}'")
-
-    @property
-    def name(self) -> str:
-        return self.__name__
 
     @property
     def functions(self) -> dict[str, Declared]:
@@ -250,17 +274,8 @@ class ProgramClass:
     @property
     def declared(self) -> Declared:
         kinds = {m.declared.kind: m.declared for m in reversed(self.methods.values())}
-        for kind in ("host", "orchestration", "incore"):
-            if kind in kinds:
-                return kinds[kind]
-        return next(iter(self.methods.values())).declared
-
-    __call__ = JitFunction.__call__
-    lower = JitFunction.lower
-    compile = JitFunction.compile
-    run = JitFunction.run
-    explain = JitFunction.explain
-    interpret = JitFunction.interpret
+        found = (kinds[kind] for kind in ("host", "orchestration", "incore") if kind in kinds)
+        return next(found, next(iter(self.methods.values())).declared)
 
     def as_python(self, concise: bool = False) -> str:
         """Return the program as text; all types of its functions must be annotated."""
@@ -284,10 +299,10 @@ def _empty(cls: type) -> Diagnostic:
     )
 
 
-def program(cls: Any = None, *, strict_ssa: bool = False) -> Any:
+def program(cls: type | None = None, *, strict_ssa: bool = False) -> Any:
     """Declare a class of functions as a program."""
 
-    def make(cls: Any) -> ProgramClass:
+    def make(cls: type) -> ProgramClass:
         methods = {n: m for n, m in vars(cls).items() if isinstance(m, Method)}
         if not methods:
             raise DiagnosticError([_empty(cls)])

@@ -61,7 +61,7 @@ STAGES: tuple[tuple[str, Callable[[Program], Program]], ...] = (
 
 
 def read(
-    declared: Declared, types: list[Any], profile: Profile, world: int = 1
+    declared: Declared, types: Sequence[object], profile: Profile, world: int = 1
 ) -> tuple[Program, list[Diagnostic]]:
     """Return the program of a function for a number of ranks, with warnings; raise its errors. If a host
     gives windows of a buffer only to some devices, these devices form a group: then the program is read
@@ -77,7 +77,7 @@ def read(
 
 
 def _read(
-    declared: Declared, types: list[Any], profile: Profile, world: int, uses: Sequence[BufferUse]
+    declared: Declared, types: Sequence[object], profile: Profile, world: int, uses: Sequence[BufferUse]
 ) -> ProgramReader:
     unit = ProgramReader(Program(declared.name, profile), profile, world, uses)
     try:
@@ -132,7 +132,7 @@ class LoweredProgram:
         self.profile = profile
         self.diagnostics = list(diagnostics)  # warnings
         # the function and the types that it was made from
-        self.source: tuple[Declared, list[Any]] | None = None
+        self.source: tuple[Declared, Sequence[object]] | None = None
         self.world = 1  # number of ranks
         self.fixed = False  # True if dynamic extents are fixed to those of given arguments
 
@@ -188,7 +188,7 @@ class LoweredProgram:
 
 
 def lowered(
-    declared: Declared, types: list[Any], profile: Profile, dump: str | os.PathLike[str] | None = None,
+    declared: Declared, types: Sequence[object], profile: Profile, dump: str | os.PathLike[str] | None = None,
     world: int = 1,
 ) -> LoweredProgram:  # fmt: skip
     """Run every stage. `dump` is a folder for the program after each stage, as Python:

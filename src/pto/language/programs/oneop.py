@@ -6,6 +6,7 @@ Kernels are cached by operator, arguments and types; valid extents are arguments
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from ..ir import (
     Op,
     Program,
     ScalarType,
+    ShapedType,
     TensorType,
     TileType,
     Type,
@@ -33,7 +35,7 @@ from ..ir import (
 from ..operators.memory import SCALES
 
 _SPACES = {m.isa: m for m in MemorySpace}
-_kernels: dict[Any, Any] = {}
+_kernels: dict[object, Any] = {}
 
 
 def compute(op: Op, env: dict[Value, Any], profile: Profile) -> list[Held]:
@@ -103,7 +105,7 @@ def _symbolic(type: Type, extents: dict[int, int]) -> Type:
     return type.replace(valid=valid)
 
 
-def _frozen(arg: Any, places: dict[Value, int]) -> Any:
+def _frozen(arg: object, places: dict[Value, int]) -> object:
     """Return an argument as part of a cache key."""
     if isinstance(arg, Value):
         return "value", places[arg]
@@ -117,11 +119,11 @@ def _frozen(arg: Any, places: dict[Value, int]) -> Any:
 def _kernel(
     ops: list[Op],
     values: list[Value],
-    types: list[Any],
-    results: list[list[Any]],
+    types: Sequence[Any],
+    results: Sequence[Sequence[Any]],
     extents: int,
     profile: Profile,
-) -> Any:
+) -> Callable[..., object]:
     """Return a function that loads the operands, applies the operations and stores the results."""
     from ...engine.launch import plain
     from .lower import LoweredProgram, stages
@@ -170,7 +172,7 @@ def _kernel(
 _LAYOUTS = {space: layout for layout, (space, _) in SCALES.items()}
 
 
-def _tensor(t: Any) -> TensorType:
+def _tensor(t: ShapedType) -> TensorType:
     layout = _LAYOUTS.get(getattr(t, "scales", "") or getattr(t, "space", ""), "ND")
     return TensorType(t.dtype, t.shape, layout=layout)
 

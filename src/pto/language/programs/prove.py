@@ -44,6 +44,7 @@ from ..ir import Function, Op, ScalarType, TensorType, Value
 from .callable import zeros
 
 if TYPE_CHECKING:
+    from ..dtypes import DataType
     from .compiled import Compiled
 
 _PATHS = 16  # the most launches of one kernel
@@ -154,7 +155,7 @@ class _Tasks:
         self.free.add(found)
         return found
 
-    def number(self, x: Any) -> Any:
+    def number(self, x: object) -> Any:
         if isinstance(x, Value):
             return self.env.get(x)
         return x if isinstance(x, bool) or is_int(x) else None
@@ -248,7 +249,7 @@ class _Tasks:
         """Run the program for values that let a window leave its tensor."""
         values = {n: int(value_of(p, {s: model.get(s, s.low or 0) for s in p.symbols}))
                   for n, p in self.parameters.known.items()}  # fmt: skip
-        args: list[Any] = []
+        args: list[object] = []
         for p in self.made.params:
             shape = [values.get(d, 1) if isinstance(d, str) else d for d in p.shape or ()]
             array = p.shape is not None and p.dtype is not None and prod(shape) <= _MOST_ELEMENTS
@@ -301,6 +302,6 @@ class _Tasks:
         return 1 + sum((n - 1) * prod(extents[at + 1 :]) for at, n in enumerate(sizes))
 
 
-def _type(dtype: Any) -> str:
+def _type(dtype: DataType) -> str:
     """Return the integer type of a scalar in a kernel."""
     return "index" if dtype.name == "INDEX" else str(dtype.isa)

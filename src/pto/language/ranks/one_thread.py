@@ -51,7 +51,7 @@ class LaunchedTask(Task):
         self.claims: list[tuple[Claim, int]] = []
         self.begin: Callable[[], Any] | None = None
         self.holds: Callable[[], bool] = lambda: True
-        self.ended: Callable[[Any], None] = lambda _: None
+        self.ended: Callable[..., None] = lambda _: None
         self.launch: Any = None
         self.over = False
 
@@ -86,14 +86,14 @@ class Together(Serial):
         self.tasks: list[LaunchedTask] = []
         self.waiting: list[LaunchedTask] = []  # tasks that have not finished
         self.uses: dict[int, list[_Use]] = {}  # by array: accesses that later tasks may have to wait for
-        self._roots: list[Any] = []  # keeps arrays alive, so that their ids stay unique
+        self._roots: list[object] = []  # keeps arrays alive, so that their ids stay unique
         self._manual = False
         self._untracked: set[int] = set()
         self._chain = Chain(self.task_dummy)
 
     def tensor(
-        self, shape: Sequence[int], dtype: str, init: Any = None, manual_dep: bool = False, name: str = "",
-        window: bool = False,
+        self, shape: Sequence[int], dtype: str, init: float | None = None, manual_dep: bool = False,
+        name: str = "", window: bool = False,
     ) -> SerialTensor:  # fmt: skip
         made = super().tensor(shape, dtype, init, manual_dep, name, window)
         if manual_dep:
@@ -103,7 +103,10 @@ class Together(Serial):
 
     # ---- tasks ----
 
-    def submit(self, kernel: Any, *args: Any, at: int = 0, predicate: Any = None, **options: Any) -> int:
+    def submit(
+        self, kernel: Any, *args: Any, at: int = 0,
+        predicate: tuple[SerialTensor, Sequence[int], str, int] | None = None, **options: Any,
+    ) -> int:  # fmt: skip
         place = self.places[at]
         self.check_windows(args, place)
         function, dispatch = self.functions[kernel.name], options.get("dispatch")
@@ -162,14 +165,16 @@ class Together(Serial):
         task.before.update(old.task for old in known if old.task is not task and old.meets(new))
         self.uses[key] = [old for old in known if not new.covers(old)] + [new]
 
-    def _prepare(self, task: LaunchedTask, kernel: Any, args: Sequence[Any], said: dict[str, Any]) -> None:
+    def _prepare(
+        self, task: LaunchedTask, kernel: object, args: Sequence[object], said: dict[str, Any]
+    ) -> None:
         memory = [a.memory() if isinstance(a, SerialTensor) else a for a in args]
         if self.footprint is not None:
             task.claims = [(c, c.party) for c in self.footprint.claims]
             if said.get("blocks"):
                 task.claims.append((Claim("block", task.place), 0))
 
-        def ended(result: Any) -> None:
+        def ended(result: object) -> None:
             if self.footprint is not None and getattr(kernel, "unseen", False):
                 for array in memory:
                     if hasattr(array, "nbytes"):
@@ -228,11 +233,11 @@ class Together(Serial):
         self.finish(found)
         self.order.meets_host(found)
 
-    def read(self, x: SerialTensor, index: Sequence[int], at: int = 0) -> Any:
+    def read(self, x: SerialTensor, index: Sequence[int], at: int = 0) -> int | float | bool:
         self._alone(x, index, False)
         return super().read(x, index, at)
 
-    def write(self, x: SerialTensor, index: Sequence[int], value: Any) -> None:
+    def write(self, x: SerialTensor, index: Sequence[int], value: float) -> None:
         self._alone(x, index, True)
         super().write(x, index, value)
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...diag import Diagnostic, Span
 from ...engine.access import Access, first_bytes
-from ...engine.memory import View
+from ...engine.memory import Buffer, View
 from ...engine.sanitize.signal_order import words_of
 from ...engine.watch import INSTRUCTION, Event, WatchedCore, Watcher
 from ...ir.core import Operation
@@ -254,5 +254,5 @@ class _Looks(Watcher):
         self.order.awaited(self.task, [_address(signal.buffer) + n for n in words_of(signal)])
 
 
-def _address(buffer: Any) -> int:
+def _address(buffer: Buffer) -> int:
     return int(buffer.data.__array_interface__["data"][0])

@@ -7,7 +7,7 @@ may wait for another rank's tasks that are not submitted yet. So the parts of th
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from ..enums import ScopeMode
 from ..ir import IN, ArrayType, Function, Op, TensorType, Value, index, root, values_in
@@ -124,7 +124,7 @@ def _meet(parts: list[dict[Value, list[tuple[_Box, bool]]]]) -> bool:
     return False
 
 
-def _overlap(a: Any, b: Any) -> bool:
+def _overlap(a: Sequence[tuple[int, int]] | None, b: Sequence[tuple[int, int]] | None) -> bool:
     if a is None or b is None:
         return True
     return all(low < end and start < high for (low, high), (start, end) in zip(a, b, strict=True))

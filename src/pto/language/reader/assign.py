@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
-from ..ir import Value, index, is_scalar, is_shaped, is_tensor
+from ..ir import Dim, Value, index, is_scalar, is_shaped, is_tensor
 from ..operators.core import OPERATORS
 from ..operators.infix import assigned
 from ..operators.memory import in_core
@@ -79,7 +79,7 @@ def _write_window(f: Frame, target: ast.Subscript, value: object) -> None:
     OPERATORS["assemble"].function(f.build, owner, value, offsets)
 
 
-def _reach(f: Frame, target: ast.AST, value: Value, sizes: list[Any]) -> None:
+def _reach(f: Frame, target: ast.AST, value: Value, sizes: Sequence[Dim]) -> None:
     """Reject an array whose valid region does not fill the window that it is assigned to; check only constant
     extents.
     """

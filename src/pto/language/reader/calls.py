@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import os
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,6 +18,8 @@ from ..ir import (
     FOREIGN,
     IN,
     INOUT,
+    Dim,
+    Dims,
     Function,
     Op,
     ScalarType,
@@ -57,14 +59,14 @@ _TASK_ATTRS = ("core_num", "sync_start")
 _EDGES = "compiler_manual_dep_edges"  # dependencies besides the `deps` of the submission
 
 
-def read_entry(unit: ProgramReader, declared: Declared, given: list[Any]) -> Function:
+def read_entry(unit: ProgramReader, declared: Declared, given: Sequence[object]) -> Function:
     """Read the entry function. `given`: a TensorType per array, whose extents are numbers or `DynVar`s, and
     the value of each number; a ScalarType for a number that calls pass."""
     unit.call, unit.submit = call_function, submit_function
     symbols: dict[DynVar, Value] = {}
     function = _function(declared)
     function.attrs["symbols"] = {}
-    bound: dict[str, Any] = {}
+    bound: dict[str, object] = {}
     for (name, _), arg in zip(declared.signature.parameters.items(), given, strict=True):
         said = declared.annotations.get(name)
         if isinstance(arg, TensorType):
@@ -90,7 +92,7 @@ def read_entry(unit: ProgramReader, declared: Declared, given: list[Any]) -> Fun
     return function
 
 
-def _given_extents(declared: Declared, given: list[Any]) -> dict[DynVar, int]:
+def _given_extents(declared: Declared, given: Sequence[object]) -> dict[DynVar, int]:
     """Return dynamic extents by their values from the arguments, as a body may name them."""
     pairs = zip(declared.signature.parameters, given, strict=True)
     return {
@@ -131,7 +133,7 @@ def _exact(unit: ProgramReader, declared: Declared) -> Function:
     function = unit.exact[declared]
     if function.body.args or function.body.ops or declared in unit.active:
         return function
-    bound: dict[str, Any] = {}
+    bound: dict[str, Value] = {}
     for name in declared.signature.parameters:
         said = declared.annotations.get(name)
         if said is None or said.dtype is None:
@@ -140,7 +142,7 @@ def _exact(unit: ProgramReader, declared: Declared) -> Function:
     symbols: dict[DynVar, Value] = {}
     function.attrs["symbols"] = {}
 
-    def extent(d: Any) -> Any:
+    def extent(d: DynVar | Dim) -> Dim:
         if not isinstance(d, DynVar):
             return d
         return bound[d.name] if d.name in bound else _symbol(function, d, symbols)
@@ -153,7 +155,7 @@ def _exact(unit: ProgramReader, declared: Declared) -> Function:
                     function.attrs["symbols"].setdefault(d.name, (i, axis))
             free = [d.name for d in written.valid or () if isinstance(d, DynVar) and d.name not in bound]
             function.attrs.setdefault("unsaid", []).extend(free)
-            dims: dict[str, Any] = {"shape": tuple(map(extent, written.shape))}
+            dims: dict[str, Dims] = {"shape": tuple(map(extent, written.shape))}
             if written.valid is not None:
                 dims["valid"] = tuple(map(extent, written.valid))
             if isinstance(written, TensorType) and written.strides is not None:
@@ -192,7 +194,7 @@ def _function(declared: Declared) -> Function:
 
 
 #: Operations only of orchestrations, and operations of orchestrations and cores.
-def _symbol(function: Function, d: Any, symbols: dict[DynVar, Value]) -> Any:
+def _symbol(function: Function, d: DynVar | Dim, symbols: dict[DynVar, Value]) -> Dim:
     if not isinstance(d, DynVar):
         return d
     return symbols.setdefault(d, Value(ScalarType(INDEX), d.name))
@@ -206,7 +208,7 @@ def _unsaid(function: Function, d: DynVar, symbols: dict[DynVar, Any]) -> Value:
     return value
 
 
-def _extent(b: Build, found: Any, extents: dict[DynVar, Any]) -> Any:
+def _extent(b: Build, found: object, extents: Mapping[DynVar, Dim]) -> object:
     """Return the value of a dynamic extent that a body names; other objects unchanged."""
     if not isinstance(found, DynVar) or found in extents:
         return extents.get(found, found) if isinstance(found, DynVar) else found
@@ -218,7 +220,7 @@ def _extent(b: Build, found: Any, extents: dict[DynVar, Any]) -> Any:
 
 
 def _read(
-    unit: ProgramReader, declared: Declared, function: Function, bound: dict[str, Any],
+    unit: ProgramReader, declared: Declared, function: Function, bound: Mapping[str, object],
     symbols: dict[DynVar, Any], ranks: dict[Value, WindowRanks] | None = None,
     limits: dict[Value, int] | None = None,
 ) -> None:  # fmt: skip
@@ -232,7 +234,7 @@ def _read(
     build.limits.update(limits or {})
     outside = surroundings(declared.function, declared.enclosing)
 
-    def find(name: str) -> Any:
+    def find(name: str) -> object:
         found = _extent(build, outside(name), symbols)
         if not isinstance(found, DynVar) or unit.exact is None:
             return found
@@ -258,8 +260,8 @@ def _read(
 
 
 def call_function(
-    f: Frame, node: ast.Call, declared: Declared, args: list[Any], kwargs: dict[str, Any]
-) -> Any:
+    f: Frame, node: ast.Call, declared: Declared, args: list[object], kwargs: dict[str, object]
+) -> object:
     """Read a call from one function of the language to another."""
     kwargs.pop("config", None)
     attrs = _attrs(f, node, kwargs.pop("attrs", None) or {})
@@ -311,7 +313,7 @@ def call_function(
     return _dispatched(f, node, declared, dict(bound.arguments), said)
 
 
-def _attrs(f: Frame, node: ast.Call, attrs: Any) -> Mapping[str, Any]:
+def _attrs(f: Frame, node: ast.Call, attrs: object) -> Mapping[str, Any]:
     """Check `attrs=` of a call, as printed programs have it. A text may have marks for tools; a program that
     is to run must not have unknown keys."""
     if not isinstance(attrs, dict):
@@ -325,8 +327,9 @@ def _attrs(f: Frame, node: ast.Call, attrs: Any) -> Mapping[str, Any]:
 
 
 def _of_a_rank(
-    f: Frame, node: ast.Call, declared: Declared, args: list[Any], kwargs: dict[str, Any], device: Any
-) -> tuple[int, list[Any], dict[str, Any]]:
+    f: Frame, node: ast.Call, declared: Declared, args: Sequence[object], kwargs: Mapping[str, object],
+    device: object,
+) -> tuple[int, list[object], dict[str, object]]:  # fmt: skip
     """Handle `device=` of a call by the host: windows become those of that rank."""
     rank = index.known(device) if is_scalar(device) else None
     if rank is None or not 0 <= rank < f.unit.world:
@@ -335,7 +338,7 @@ def _of_a_rank(
 
     names = list(declared.signature.parameters)
 
-    def local(name: str, a: Any) -> Any:
+    def local(name: str, a: object) -> Any:
         if not isinstance(a, TensorWindow):
             return a
         a.buffer.members.add(rank)
@@ -350,7 +353,9 @@ def _of_a_rank(
     return rank, [*given, *args[len(names) :]], {k: local(k, v) for k, v in kwargs.items()}
 
 
-def _without_waiting(f: Frame, node: ast.Call, args: list[Any], attrs: Mapping[str, Any]) -> list[Any]:
+def _without_waiting(
+    f: Frame, node: ast.Call, args: Sequence[object], attrs: Mapping[str, Any]
+) -> list[object]:
     """Return the arguments that order nothing by `attrs=` of a call. Its other directions repeat those of the
     function."""
     free = [d is ArgDirection.NoDep for d in attrs.get("arg_directions", ())]
@@ -360,7 +365,7 @@ def _without_waiting(f: Frame, node: ast.Call, args: list[Any], attrs: Mapping[s
 
 
 @contextmanager
-def _calling(f: Frame, node: ast.Call, declared: Declared, bound: Mapping[str, Any]) -> Iterator[None]:
+def _calling(f: Frame, node: ast.Call, declared: Declared, bound: Mapping[str, object]) -> Iterator[None]:
     """Keep a call as a note for problems in the function that it calls."""
 
     def note() -> tuple[str, Span | None]:
@@ -378,11 +383,11 @@ def _plain(declared: Declared) -> str:
     return "(" + ", ".join(declared.signature.parameters) + ")"
 
 
-def _spliced(f: Frame, declared: Declared, bound: dict[str, Any]) -> Any:
+def _spliced(f: Frame, declared: Declared, bound: Mapping[str, Any]) -> object:
     """Inline the body of an inline function, or of another orchestration, at its call."""
     file, node = file_of(declared.function)
     outside = surroundings(declared.function, declared.enclosing)
-    extents: dict[DynVar, Any] = {
+    extents: dict[DynVar, Dim] = {
         d: n
         for name, said in declared.annotations.items()
         if isinstance(bound.get(name), Value) and isinstance(bound[name].type, ShapedType)
@@ -390,7 +395,7 @@ def _spliced(f: Frame, declared: Declared, bound: dict[str, Any]) -> Any:
         if isinstance(d, DynVar)
     }
 
-    def find(name: str) -> Any:
+    def find(name: str) -> object:
         return _extent(f.build, outside(name), extents)
 
     inner = Frame(f.unit, file, find, f.build, f.function)
@@ -415,8 +420,8 @@ def _spliced(f: Frame, declared: Declared, bound: dict[str, Any]) -> Any:
 
 
 def _dispatched(
-    f: Frame, node: ast.Call, declared: Declared, bound: dict[str, Any], attrs: dict[str, Any]
-) -> Any:
+    f: Frame, node: ast.Call, declared: Declared, bound: dict[str, object], attrs: dict[str, Any]
+) -> object:
     """Submit a task: read the function for the argument types, and call it with the values."""
     place = f.span(node)
     free = [v.value for v in bound.values() if isinstance(v, NoDep)]
@@ -448,9 +453,9 @@ def _dispatched(
 
 
 def _called(
-    f: Frame, callee: Function, values: list[Any], hidden: list[Any], free: list[Any], place: Span,
-    attrs: dict[str, Any],
-) -> Any:  # fmt: skip
+    f: Frame, callee: Function, values: Sequence[object], hidden: Sequence[object], free: list[Any],
+    place: Span, attrs: dict[str, Any],
+) -> object:  # fmt: skip
     """Emit the call and return its results. A task with options is a result, too."""
     params = [p.value for p in callee.params]
     results = [v.type for v in values_in(callee.returns) if v not in params]
@@ -480,7 +485,7 @@ def _called(
     return None if not out else out[0] if len(out) == 1 else tuple(out)
 
 
-def submit_function(f: Frame, node: ast.Call, given: Submission) -> Any:
+def submit_function(f: Frame, node: ast.Call, given: Submission) -> object:
     """Read `pl.submit`: return the function's results and its task."""
     place = f.span(node)
     declared = getattr(given.function, "declared", None)
@@ -506,9 +511,9 @@ def submit_function(f: Frame, node: ast.Call, given: Submission) -> Any:
     return task if out is None else (*out, task) if isinstance(out, tuple) else (out, task)
 
 
-def _left_out(f: Frame, declared: Declared, given: Submission) -> list[Any]:
+def _left_out(f: Frame, declared: Declared, given: Submission) -> list[Value]:
     """Return tensors for trailing outputs that a submission leaves out."""
-    made: list[Any] = []
+    made: list[Value] = []
     for name in list(declared.signature.parameters)[len(given.args) :]:
         said = declared.annotations.get(name)
         if (
@@ -525,14 +530,14 @@ def _left_out(f: Frame, declared: Declared, given: Submission) -> list[Any]:
 
 
 def _specialised(
-    unit: ProgramReader, declared: Declared, bound: dict[str, Any], ranks: Mapping[str, WindowRanks],
+    unit: ProgramReader, declared: Declared, bound: Mapping[str, object], ranks: Mapping[str, WindowRanks],
     limits: Mapping[str, tuple[int | None, ...]],
 ) -> Function:  # fmt: skip
     """Return a function for the types of a call; dynamic extents become number parameters."""
     function = _function(declared)
-    symbols: dict[Any, Value] = {}
+    symbols: dict[object, Value] = {}
     most: dict[Value, int] = {}
-    inner: dict[str, Any] = {}
+    inner: dict[str, Value] = {}
     for name, value in bound.items():
         said = declared.annotations.get(name)
         type = _param_type(value, said)
@@ -575,7 +580,7 @@ def _specialised(
     return function
 
 
-def _limits(build: Build, value: Any) -> tuple[int | None, ...]:
+def _limits(build: Build, value: object) -> tuple[int | None, ...]:
     """Return upper bounds of the dimensions of a tensor."""
     return tuple(build.most(value, i) for i in range(value.type.rank)) if is_tensor(value) else ()
 
@@ -592,9 +597,9 @@ def _said_results(declared: Declared) -> int | None:
     return len(parts.elts) if isinstance(parts, ast.Tuple) else 1
 
 
-def _hidden(bound: dict[str, Any], callee: Function) -> list[Any]:
+def _hidden(bound: Mapping[str, object], callee: Function) -> list[Dim]:
     """Return the arguments of a call for dynamic extents of its arrays, in order of first use."""
-    found: dict[Any, Any] = {}
+    found: dict[object, Dim] = {}
     for value in bound.values():
         if isinstance(value, Value) and isinstance(value.type, TensorType):
             for d in (*value.type.shape, *(value.type.strides or ())):
@@ -603,20 +608,20 @@ def _hidden(bound: dict[str, Any], callee: Function) -> list[Any]:
     return list(found.values())
 
 
-def _own(dims: tuple[Any, ...], symbols: dict[Any, Value]) -> tuple[Any, ...]:
-    out: list[Any] = []
+def _own(dims: Dims, symbols: dict[object, Value]) -> Dims:
+    out: list[Dim] = []
     for d in dims:
         known = index.known(d)
         out.append(known if known is not None else symbols.setdefault(_dim_key(d), Value(ScalarType(INDEX))))
     return tuple(out)
 
 
-def _dim_key(d: Any) -> tuple[int, frozenset[tuple[Hashable, int]]]:
+def _dim_key(d: Dim) -> tuple[int, frozenset[tuple[Hashable, int]]]:
     constant, terms = index.affine(d)
     return constant, frozenset(terms.items())
 
 
-def _param_type(value: Any, said: Annotation | None) -> Type:
+def _param_type(value: object, said: Annotation | None) -> Type:
     if isinstance(value, Value):
         if isinstance(value.type, ScalarType) and said is not None and said.dtype is not None:
             return ScalarType(said.dtype)
@@ -628,7 +633,7 @@ def _param_type(value: Any, said: Annotation | None) -> Type:
     return ScalarType(dtype)
 
 
-def _key(declared: Declared, name: str, value: Any) -> Any:
+def _key(declared: Declared, name: str, value: object) -> object:
     """Return the key of an argument: all facts about it that affect the reading of the function."""
     type = _param_type(value, declared.annotations.get(name))
     if isinstance(type, TensorType):
@@ -653,7 +658,9 @@ def _suspect(f: Frame, problem: Problem, said: Annotation, value: Any) -> None:
     f.unit.report(problem)
 
 
-def check_argument(declared: Declared, name: str, said: Annotation, value: Any, where: Span | None) -> None:
+def check_argument(
+    declared: Declared, name: str, said: Annotation, value: object, where: Span | None
+) -> None:
     """Check that an argument matches the annotation of its parameter."""
     if said.kind in ("tensor", "tile"):
         wanted = TensorType if said.kind == "tensor" else TileType

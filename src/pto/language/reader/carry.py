@@ -53,7 +53,7 @@ def is_task(type: Type) -> bool:
     return isinstance(type, ScalarType) and type.dtype == TASK_ID
 
 
-def typed(f: Frame, block: Block, value: Any, type: Type) -> Any:
+def typed(f: Frame, block: Block, value: object, type: Type) -> Any:
     """Return a literal as a number of the type that it merges with."""
     if isinstance(value, Value) or not isinstance(type, ScalarType) or type.dtype in (INDEX, FP32, BOOL):
         return value
@@ -128,7 +128,7 @@ def set_at(f: Frame, node: ast.AST, name: str) -> Span:
     return f.span(max(found, key=lambda n: (n.lineno, n.col_offset), default=node))
 
 
-def mismatch(type: Type, value: Any) -> bool:
+def mismatch(type: Type, value: object) -> bool:
     """Return True if a value does not match a type."""
     if isinstance(type, ArrayType):
         return not isinstance(value, Value) or value.type != type

@@ -10,7 +10,7 @@ from typing import Any
 from ...diag import Span
 from .. import control
 from ..dtypes import BOOL, BY_ISA, DataType
-from ..ir import ArrayType, ScalarType, ShapedType, TileType, Value, index, is_scalar, is_shaped
+from ..ir import ArrayType, Dim, ScalarType, ShapedType, TileType, Value, index, is_scalar, is_shaped
 from ..ir.build import Build
 from ..operators.core import OPERATORS, Operator
 from ..operators.infix import INFIX, OF_MASKS, is_mask
@@ -49,7 +49,7 @@ def _number(found: Any) -> Any:
     return found.item() if numpy else found
 
 
-def _constant(f: Frame, node: ast.Constant) -> Any:
+def _constant(f: Frame, node: ast.Constant) -> object:
     return node.value
 
 
@@ -57,7 +57,7 @@ def _name(f: Frame, node: ast.Name) -> Any:
     return f.lookup(node)
 
 
-def _attribute(f: Frame, node: ast.Attribute) -> Any:
+def _attribute(f: Frame, node: ast.Attribute) -> object:
     owner = value_of(f, node.value)
     if isinstance(owner, Value):
         if node.attr == "shape" and isinstance(owner.type, ShapedType):
@@ -93,15 +93,15 @@ def _said(*_: object) -> None:
     """Accept a declaration such as `bind_dynamic`, which has no effect in a body."""
 
 
-def _list(f: Frame, node: ast.List) -> Any:
+def _list(f: Frame, node: ast.List) -> object:
     return [value_of(f, item) for item in node.elts]
 
 
-def _tuple(f: Frame, node: ast.Tuple) -> Any:
+def _tuple(f: Frame, node: ast.Tuple) -> object:
     return tuple(value_of(f, item) for item in node.elts)
 
 
-def _binary(f: Frame, node: ast.BinOp) -> Any:
+def _binary(f: Frame, node: ast.BinOp) -> object:
     name = _BINARY.get(type(node.op))
     if name is None:
         fail(SYNTAX, f"unsupported operator {type(node.op).__name__}", f.span(node))
@@ -109,7 +109,7 @@ def _binary(f: Frame, node: ast.BinOp) -> Any:
     return binary(f, node, name, lhs, rhs)
 
 
-def binary(f: Frame, node: ast.AST, name: str, lhs: object, rhs: object) -> Any:
+def binary(f: Frame, node: ast.AST, name: str, lhs: object, rhs: object) -> object:
     """Return the result of an operator on two expressions."""
     f.build.place = f.span(node)
     if is_shaped(lhs) or is_shaped(rhs):
@@ -121,7 +121,7 @@ def binary(f: Frame, node: ast.AST, name: str, lhs: object, rhs: object) -> Any:
     return f.build.scalar(name, lhs, rhs)
 
 
-def on_arrays(f: Frame, node: ast.AST, name: str, *args: Any) -> Any:
+def on_arrays(f: Frame, node: ast.AST, name: str, *args: Any) -> object:
     """Return the result of a Python operator with at least one array operand."""
     symbol = INFIX.get(name)
     if symbol is None or (name in OF_MASKS and not all(map(is_mask, args))):
@@ -130,7 +130,7 @@ def on_arrays(f: Frame, node: ast.AST, name: str, *args: Any) -> Any:
     return apply(f, node, symbol, list(args), {})
 
 
-def _python(f: Frame, node: ast.AST, name: str, lhs: object, rhs: object) -> Any:
+def _python(f: Frame, node: ast.AST, name: str, lhs: object, rhs: object) -> object:
     """Return Python's result of an operator on two Python objects."""
     import operator as o
 
@@ -141,7 +141,7 @@ def _python(f: Frame, node: ast.AST, name: str, lhs: object, rhs: object) -> Any
         fail(TYPE, str(e), f.span(node))
 
 
-def _unary(f: Frame, node: ast.UnaryOp) -> Any:
+def _unary(f: Frame, node: ast.UnaryOp) -> object:
     value = value_of(f, node.operand)
     if isinstance(node.op, ast.UAdd):
         return value
@@ -153,7 +153,7 @@ def _unary(f: Frame, node: ast.UnaryOp) -> Any:
     return on_arrays(f, node, name, value) if is_shaped(value) else f.build.scalar(name, value)
 
 
-def _compare(f: Frame, node: ast.Compare) -> Any:
+def _compare(f: Frame, node: ast.Compare) -> object:
     if len(node.ops) > 1:
         fail(SYNTAX, "unsupported chained comparison", f.span(node),
              help="write `a < b and b < c`; of arrays `(a < b) & (b < c)`")  # fmt: skip
@@ -178,7 +178,7 @@ def _compare(f: Frame, node: ast.Compare) -> Any:
     return f.build.scalar(name, lhs, rhs)
 
 
-def _both(f: Frame, node: ast.BoolOp) -> Any:
+def _both(f: Frame, node: ast.BoolOp) -> object:
     word = "and" if isinstance(node.op, ast.And) else "or"
     result = value_of(f, node.values[0])
     for part in node.values[1:]:
@@ -195,7 +195,7 @@ def _both(f: Frame, node: ast.BoolOp) -> Any:
     return result
 
 
-def _choice(f: Frame, node: ast.IfExp) -> Any:
+def _choice(f: Frame, node: ast.IfExp) -> object:
     test = value_of(f, node.test)
     if isinstance(test, Value):
         help = "pl.where(mask, a, b)" if is_shaped(test) else "write if and else"
@@ -203,7 +203,7 @@ def _choice(f: Frame, node: ast.IfExp) -> Any:
     return value_of(f, node.body if test else node.orelse)
 
 
-def exactly(f: Frame, node: ast.expr) -> Any:
+def exactly(f: Frame, node: ast.expr) -> Value:
     """Emit the operation of an expression without constant folding, for a printed stage."""
     if isinstance(node, ast.BinOp):
         name, parts = _BINARY.get(type(node.op), ""), [node.left, node.right]
@@ -230,7 +230,7 @@ def exactly(f: Frame, node: ast.expr) -> Any:
 # ---- subscripts ----
 
 
-def _subscript(f: Frame, node: ast.Subscript) -> Any:
+def _subscript(f: Frame, node: ast.Subscript) -> object:
     owner = value_of(f, node.value)
     if not isinstance(owner, Value):
         return _python_item(f, node, owner)
@@ -249,7 +249,7 @@ def _subscript(f: Frame, node: ast.Subscript) -> Any:
     return with_new(f.build, found, new, len(found.type.shape) < owner.type.rank) if new else found
 
 
-def _parts(node: ast.Subscript, rank: int) -> tuple[list[Any], list[int]]:
+def _parts(node: ast.Subscript, rank: int) -> tuple[list[ast.expr], list[int]]:
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     plain = [p.value if isinstance(p, ast.Constant) and p.value in (None, ...) else p for p in parts]
     return spelled(plain, rank, ast.Slice())
@@ -274,7 +274,7 @@ def with_new(b: Build, x: Value, new: list[int], dropped: bool) -> Value:
     return OPERATORS["reshape"].function(b, x, shape)
 
 
-def _python_item(f: Frame, node: ast.Subscript, owner: Any) -> Any:
+def _python_item(f: Frame, node: ast.Subscript, owner: Any) -> object:
     item = value_of(f, node.slice)
     if isinstance(item, Value) and not isinstance(owner, MemRef):
         fail(TYPE, "expected a constant index into a Python object", f.span(node.slice),
@@ -285,7 +285,7 @@ def _python_item(f: Frame, node: ast.Subscript, owner: Any) -> Any:
         fail(TYPE, f"{type(e).__name__}: {e}", f.span(node))
 
 
-def window(f: Frame, node: ast.Subscript, owner: Value) -> tuple[list[Any], list[Any], list[int]]:
+def window(f: Frame, node: ast.Subscript, owner: Value) -> tuple[list[Dim], list[Dim], list[int]]:
     """Return the offsets and extents of a subscript, and the dimensions that it drops."""
     shape = owner.type.shape
     parts, new = _parts(node, len(shape))
@@ -293,7 +293,7 @@ def window(f: Frame, node: ast.Subscript, owner: Value) -> tuple[list[Any], list
         fail(SYNTAX, "unsupported None in an assignment", f.span(node), help="leave it out")
     if len(parts) > len(shape):
         fail(SHAPE, "too many indices", f.span(node.slice), expected=f"at most {len(shape)}", got=len(parts))
-    offsets: list[Any] = []
+    offsets: list[Dim] = []
     sizes: list[Any] = []
     dropped: list[int] = []
     for axis, whole in enumerate(shape):
@@ -344,9 +344,9 @@ def _from_end(f: Frame, at: Any, whole: Any) -> Any:
 # ---- calls ----
 
 
-def _call(f: Frame, node: ast.Call) -> Any:
+def _call(f: Frame, node: ast.Call) -> object:
     target = value_of(f, node.func)
-    args: list[Any] = []
+    args: list[object] = []
     for part in node.args:
         if isinstance(part, ast.Name) and part.id not in f.names and _asks_for_memory(target):
             continue  # pl.MemRef(NAME, ..): printed stages need not declare NAME
@@ -397,7 +397,7 @@ def _items(f: Frame, node: ast.expr, kind: Any) -> Any:
     return found
 
 
-def apply(f: Frame, node: ast.AST, op: Operator, args: Sequence[object], kwargs: dict[str, Any]) -> Any:
+def apply(f: Frame, node: ast.AST, op: Operator, args: Sequence[object], kwargs: dict[str, Any]) -> object:
     """Apply an operator: bind its arguments and let it build. `attrs=`, as printed programs have it, marks an
     operation for tools."""
     if "attrs" not in op.signature.parameters and isinstance(kwargs.get("attrs"), dict):
@@ -509,7 +509,9 @@ def _of_numpy(target: object) -> bool:
     return kind.__module__ == "numpy" and (kind is target or kind.__name__ == "ufunc")
 
 
-def _python_call(f: Frame, node: ast.Call, target: Any, args: list[Any], kwargs: Mapping[str, object]) -> Any:
+def _python_call(
+    f: Frame, node: ast.Call, target: Any, args: list[Any], kwargs: Mapping[str, object]
+) -> object:
     """Call a Python function on Python objects, or its counterpart on numbers of a program."""
     if any(isinstance(a, Value) for a in (*args, *kwargs.values())):
         for name, function in _OF_NUMBERS.items():
@@ -551,7 +553,7 @@ def _type(value: object) -> str:
     return str(value.type) if isinstance(value, Value) else repr(value)
 
 
-_CONVERSIONS: dict[int, Callable[[Any], str]] = {ord("s"): str, ord("r"): repr, ord("a"): ascii}
+_CONVERSIONS: dict[int, Callable[[object], str]] = {ord("s"): str, ord("r"): repr, ord("a"): ascii}
 
 
 def _text(f: Frame, node: ast.JoinedStr) -> str:
@@ -570,7 +572,7 @@ def _text(f: Frame, node: ast.JoinedStr) -> str:
     return "".join(parts)
 
 
-def _each(f: Frame, node: ast.ListComp) -> list[Any]:
+def _each(f: Frame, node: ast.ListComp) -> list[object]:
     """Return a list comprehension over a constant range, element by element."""
     (g,) = node.generators if len(node.generators) == 1 else (None,)
     if g is None or not isinstance(g.target, ast.Name) or g.is_async:
@@ -579,7 +581,7 @@ def _each(f: Frame, node: ast.ListComp) -> list[Any]:
     if isinstance(over, Value) or not hasattr(over, "__iter__"):
         fail(SYNTAX, "expected a constant range in a list comprehension", f.span(g.iter), got=_type(over))
     before = f.names.get(g.target.id, POISON)
-    found: list[Any] = []
+    found: list[object] = []
     for item in over:
         f.names[g.target.id] = item
         if all(_known_truth(f, test) for test in g.ifs):
@@ -591,7 +593,7 @@ def _each(f: Frame, node: ast.ListComp) -> list[Any]:
     return found
 
 
-def condition(f: Frame, node: ast.expr) -> Any:
+def condition(f: Frame, node: ast.expr) -> Value | bool:
     """Return the condition of a branch or loop: a truth value of the program, or a constant."""
     found = value_of(f, node)
     if not isinstance(found, Value):
@@ -611,7 +613,7 @@ def _known_truth(f: Frame, node: ast.expr) -> bool:
     return bool(found)
 
 
-def _dict(f: Frame, node: ast.Dict) -> Any:
+def _dict(f: Frame, node: ast.Dict) -> dict[object, object]:
     if any(k is None for k in node.keys):
         fail(SYNTAX, "unsupported `**` in a dictionary", f.span(node))
     found = {}
@@ -628,7 +630,7 @@ def _dict(f: Frame, node: ast.Dict) -> Any:
     return found
 
 
-_READERS: dict[type, Callable[[Frame, Any], Any]] = {
+_READERS: dict[type, Callable[[Frame, Any], object]] = {
     ast.Dict: _dict,
     ast.Constant: _constant, ast.Name: _name, ast.Attribute: _attribute, ast.List: _list, ast.Tuple: _tuple,
     ast.BinOp: _binary, ast.UnaryOp: _unary, ast.Compare: _compare, ast.BoolOp: _both, ast.IfExp: _choice,

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...diag import Diagnostic, Span, did_you_mean
+from ...isa.profiles import Profile
 from ..declare import Declared
 from ..ir import IN, Function, Program
 from ..ir.build import BufferUse, Build, RankBuffer
@@ -45,7 +46,9 @@ _OF_CALLS = (TYPE, SHAPE, CALL, MERGE)
 class ProgramReader:
     """All functions of a program, read together."""
 
-    def __init__(self, program: Program, target: Any, world: int = 1, uses: Sequence[BufferUse] = ()) -> None:
+    def __init__(
+        self, program: Program, target: Profile | None, world: int = 1, uses: Sequence[BufferUse] = ()
+    ) -> None:
         """`uses` are those of the buffers, as `buffer_uses` found them before."""
         self.program = program
         self.target = target
@@ -53,9 +56,9 @@ class ProgramReader:
         self.uses = uses
         self.buffers: list[RankBuffer] = []  # memory of ranks, in order
         self.diagnostics: list[Diagnostic] = []
-        self.read: dict[Any, Function] = {}  # functions that were read, by their specialisation
+        self.read: dict[object, Function] = {}  # functions that were read, by their specialisation
         self.call: Callable[..., Any]  # reads a call of a function; see calls.py
-        self.submit: Callable[..., Any]  # reads a call by pl.submit
+        self.submit: Callable[..., object]  # reads a call by pl.submit
         self.exact: dict[Declared, Function] | None = (
             None  # functions of a text in which all types are annotated
         )
@@ -87,7 +90,7 @@ class Frame:
         self,
         unit: ProgramReader,
         file: PythonFile,
-        outside: Callable[[str], Any],
+        outside: Callable[[str], object],
         build: Build,
         function: Function,
     ) -> None:

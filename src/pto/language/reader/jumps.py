@@ -16,10 +16,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 #: Help for jumps in other places.
 JUMPS = "break and continue are for pl.range and while"
+
+_Stmt = TypeVar("_Stmt", bound=ast.stmt)
 
 
 class Jumps:
@@ -113,7 +115,7 @@ def assign(name: str, value: ast.expr, at: ast.AST) -> ast.Assign:
     return placed(ast.Assign([ast.Name(name, ast.Store())], value), at)
 
 
-def placed(made: Any, at: ast.AST) -> Any:
+def placed(made: _Stmt, at: ast.AST) -> Any:
     """Give a new tree the location of another; parts with a location keep it."""
     for part in ast.walk(made):
         if isinstance(part, ast.stmt | ast.expr) and not hasattr(part, "lineno"):

@@ -291,8 +291,8 @@ def _loop_body_once(
     if windows or moved:
         raise _WindowNames(windows, moved)
     results: list[tuple[list[str], Value | None]] = []  # names after the loop
-    inits: list[Any] = []
-    outs: list[Any] = []
+    inits: list[object] = []
+    outs: list[object] = []
     kept: list[Value] = block.args[: len(block.args) - sum(a is not None for _, _, a in args)]
     for i, (name, value, arg) in enumerate(args):
         now = (yielded[i] if i < len(yielded) else POISON) if yielded is not None else f.names.get(name)
@@ -354,7 +354,7 @@ def _moved(f: Frame, args: list[tuple[str, Any, Value | None]]) -> list[str]:
 
 
 def _changed_windows(
-    f: Frame, args: list[tuple[str, Any, Value | None]], yielded: list[Any] | None
+    f: Frame, args: list[tuple[str, Any, Value | None]], yielded: Sequence[object] | None
 ) -> list[str]:
     """Return names that were windows of memory and are values now, except outputs, which are written in
     place."""

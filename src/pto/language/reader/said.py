@@ -27,11 +27,11 @@ class _Word(NamedTuple):
     help: str = ""
 
 
-def _unless(holds: Callable[[Any], bool], otherwise: str) -> Callable[[Any], str]:
+def _unless(holds: Callable[[Any], bool], otherwise: str) -> Callable[[object], str]:
     return lambda value: "" if holds(value) else otherwise
 
 
-def _whole(value: Any) -> bool:
+def _whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
@@ -137,7 +137,7 @@ def check_said(
                  expected=rule.expected, got=_shown(value), help=rule.help)  # fmt: skip
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(_shown, value)) + "]"
     if isinstance(value, NoDep):

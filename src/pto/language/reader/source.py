@@ -23,7 +23,7 @@ class PythonFile:
         self.tree = ast.parse(text)
         self._ascii = text.isascii()
         self._functions: dict[tuple[int, str], _Function] = {}
-        self._places: dict[Any, ast.AST] = {}
+        self._places: dict[object, ast.AST] = {}
         for node in ast.walk(self.tree):
             if isinstance(node, _Function):
                 first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
@@ -107,13 +107,13 @@ def file_of(function: Callable[..., object]) -> tuple[PythonFile, ast.FunctionDe
     return file, node
 
 
-def surroundings(function: Callable[..., object], enclosing: Mapping[str, object]) -> Callable[[str], Any]:
+def surroundings(function: Callable[..., object], enclosing: Mapping[str, object]) -> Callable[[str], object]:
     """Return a function that looks up a name as the given function sees it; it raises KeyError for unknown
     names.
     """
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
 
-    def find(name: str) -> Any:
+    def find(name: str) -> object:
         if name in cells:
             try:
                 return cells[name].cell_contents

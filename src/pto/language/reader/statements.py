@@ -127,7 +127,7 @@ def _is_for_execution_only(f: Frame, node: ast.expr) -> bool:
     return name in ("print", "breakpoint") and name not in f.names
 
 
-def _assigned_value(f: Frame, node: ast.expr, target: ast.expr) -> Any:
+def _assigned_value(f: Frame, node: ast.expr, target: ast.expr) -> object:
     """Return the assigned value; for a yield of one value, that value."""
     if not is_yield(node):
         value = value_of(f, node) if f.unit.exact is None else exactly(f, node)

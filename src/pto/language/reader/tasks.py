@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ...diag import Span
@@ -15,7 +15,7 @@ from .frame import Frame
 TASK_OPTIONS = ("core_num", "sync_start", "deps", "no_dep_args", "predicate")
 
 
-def task_options(f: Frame, given: dict[str, Any], place: Span | None) -> dict[str, Any]:
+def task_options(f: Frame, given: Mapping[str, Any], place: Span | None) -> dict[str, Any]:
     """Return the checked options of a task."""
     out = {k: v for k, v in given.items() if k in TASK_OPTIONS}
     f.build.place = place
@@ -56,7 +56,7 @@ def in_manual_scope(f: Frame) -> bool:
     return False
 
 
-def check_predicate(f: Frame, said: dict[str, Any], taken: Iterable[Any], place: Span | None) -> None:
+def check_predicate(f: Frame, said: Mapping[str, Any], taken: Iterable[object], place: Span | None) -> None:
     """Reject a predicate that is tested before the task that writes its element has finished: a predicate
     adds no dependency. `taken` are tensors that the task waits for, outside of manual scopes."""
     if not said.get("predicate"):
@@ -140,7 +140,7 @@ _COMPARED = ("i8", "i16", "i32", "i64")
 _MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
-def _condition(f: Frame, given: object) -> Any:
+def _condition(f: Frame, given: object) -> object:
     """Return the parts of a predicate, which is tested when the task could begin: tensor, offset of the
     element, comparison, number."""
     if given is None or (isinstance(given, tuple) and len(given) == 4):

@@ -18,7 +18,7 @@ def is_yield(node: ast.AST | None) -> bool:
     )
 
 
-def yielded(f: Frame, node: Any) -> tuple[Any, ...]:
+def yielded(f: Frame, node: Any) -> tuple[object, ...]:
     values = [value_of(f, part) for part in node.args]
     f.names["yield "] = values  # not a valid name of a program
     return tuple(values)

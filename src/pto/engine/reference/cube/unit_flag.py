@@ -10,7 +10,7 @@ tile.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ....ir.core import Operation
@@ -24,7 +24,7 @@ def used(op: Operation) -> bool:
     return op.row is not None and "unit_flag" in op.row.attr_index and op.attr("unit_flag") is not None
 
 
-def issue(core: Core, i: Instr, execute: Any) -> None:
+def issue(core: Core, i: Instr, execute: Callable[[Instr], object]) -> None:
     """Issue an instruction between its check and, if it has one, its change of the flag."""
     product = i.pipe == "M"
     at = i.arg("dst" if product else "src").offset
@@ -41,7 +41,7 @@ def phased(op: Operation) -> bool:
     return any(op.attr(n) is not None and str(op.attr(n)) != "unspecified" for n in names)
 
 
-def issue_phased(core: Core, i: Instr, execute: Any) -> None:
+def issue_phased(core: Core, i: Instr, execute: Callable[[Instr], object]) -> None:
     """Issue an instruction on tiles after the last one of the other pipe on the same accumulator."""
     product = i.pipe == "M"
     tile = i.arg("dst" if product else "src")

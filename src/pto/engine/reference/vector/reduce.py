@@ -55,7 +55,7 @@ def fold(row: Row) -> Execute:
     return execute
 
 
-def _start(start: str, dtype: np.dtype[Any]) -> Any:
+def _start(start: str, dtype: np.dtype[np.generic]) -> Any:
     """Return the value for a lane that is off."""
     if start in ("least", "greatest"):
         return _identity(dtype, largest=start == "least")
@@ -81,7 +81,7 @@ def _extremes(x: Array, largest: bool) -> Array:
     return found
 
 
-def _put_first(i: Instr, found: Any) -> None:
+def _put_first(i: Instr, found: Array) -> None:
     """Store the results in the first lanes, followed by zeros."""
     out = np.zeros(i.args["r"].lanes, found.dtype)
     out[: found.size] = found
@@ -111,7 +111,7 @@ def pair_totals(i: Instr) -> None:
 # -- extremes ----------------------------------------------------------------------------------------------
 
 
-def _identity(dtype: np.dtype[Any], largest: bool) -> Any:
+def _identity(dtype: np.dtype[Any], largest: bool) -> object:
     """Return the extreme of no lanes."""
     if dtype.kind == "f":
         return dtype.type(-np.inf if largest else np.inf)
