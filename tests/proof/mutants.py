@@ -72,6 +72,7 @@ def launches(
     # a proof that stops after the walk: it has the extents that the arrays need
     found = prove(made, assume=assume, properties=())
     context: ProofContext = found.context
+    context.solver.deadline = float("inf")
     given = [*assumptions_of(made.functions), *map(Assumption, assume)]
     rng = random.Random(seed)
     tried: set[tuple[object, ...]] = set()
