@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -84,7 +84,7 @@ class Binding:
         self._spread([bound.get(p, p.name) for p in self.kernel.args])
         return self._assumed({p.name: value for p, value in bound.items()})
 
-    def _assumed(self, values: dict[str, Any]) -> list[Diagnostic]:
+    def _assumed(self, values: Mapping[str, object]) -> list[Diagnostic]:
         """Check the assumptions of the program about its parameters."""
         given = assumptions_of(self.kernel.functions)
         if not given:

@@ -92,7 +92,7 @@ def compile(
     platform: str | None = None,
     *,
     skip_ptoas: bool = False,
-    distributed_config: object = None,
+    distributed_config: DistributedConfig | None = None,
     memory_planner: object = None,
     dump_ptoas_passes: bool = False,
     diagnostic_phase: object = None,

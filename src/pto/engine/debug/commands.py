@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 from ...diag import Source, did_you_mean
 from ...isa.dtypes import SPELLINGS
@@ -41,13 +41,14 @@ class Command(NamedTuple):
 
 
 COMMANDS: list[Command] = []
+_Method = TypeVar("_Method", bound=Callable[..., object])
 GROUPS = ("going on", "going back", "stopping", "looking", "else")
 
 
 def command(
     names: str, group: str, doc: str, usage: str = "", completes: str = ""
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    def add(method: Callable[..., object]) -> Callable[..., Any]:
+) -> Callable[[_Method], _Method]:
+    def add(method: _Method) -> _Method:
         COMMANDS.append(Command(tuple(names.split()), usage, doc, group, method.__name__, completes))
         return method
 

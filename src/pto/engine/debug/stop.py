@@ -53,7 +53,7 @@ class Write(NamedTuple):
     watch: Watchpoint
     what: str
     old: object
-    new: Any
+    new: object
     more: int = 0  # number of further written elements
 
 

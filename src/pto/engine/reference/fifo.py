@@ -27,7 +27,7 @@ from .handles import check_size, home, make_tile, result_name
 from .instr import IllegalInstruction, Instr
 from .watched import watched
 
-Handler = Callable[[Core, Operation, dict[str, Any]], Any]
+Handler = Callable[[Core, Operation, Args], object]
 HANDLERS: dict[str, Handler] = {}
 
 

@@ -20,7 +20,7 @@ from ..memory import Buffer, ConvTile, Home, Pointer, Tile, View
 from .core import Args, Core
 from .instr import IllegalInstruction
 
-Handler = Callable[[Core, Operation, dict[str, Any]], Any]
+Handler = Callable[[Core, Operation, Args], object]
 HANDLERS: dict[str, Handler] = {}
 
 

@@ -21,7 +21,7 @@ from ..registers import Register, is_register, maker
 from . import fifo, handles, registry, scalars, sync, transfers
 from .code import Code, Step
 from .control import Control, set_mark
-from .core import BLOCKED, Core
+from .core import BLOCKED, Args, Core
 from .cube import unit_flag
 from .instr import IllegalInstruction, Instr
 from .open_rules import asked
@@ -134,7 +134,7 @@ class Lower(Control):
 
         return marking
 
-    def arguments(self, op: Operation) -> Callable[[Core], dict[str, Any]]:
+    def arguments(self, op: Operation) -> Callable[[Core], Args]:
         """Return a function that makes the operand dictionary of an operation."""
         single: list[tuple[str, int]] = []
         other: list[tuple[str, Callable[[Core], object]]] = []
@@ -158,13 +158,13 @@ class Lower(Control):
                 single.append((declared.name, self.slot(values[0])))
         if not other:
 
-            def plain(core: Core) -> dict[str, Any]:
+            def plain(core: Core) -> Args:
                 regs = core.regs
                 return {name: regs[slot] for name, slot in single}
 
             return plain
 
-        def mixed(core: Core) -> dict[str, Any]:
+        def mixed(core: Core) -> Args:
             regs = core.regs
             made = {name: regs[slot] for name, slot in single}
             for name, get in other:
@@ -181,7 +181,7 @@ class Lower(Control):
         single = results[0] if len(results) == 1 else -1
 
         def step(core: Core) -> int | None:
-            value = handler(core, op, arguments(core))
+            value: Any = handler(core, op, arguments(core))
             if may_block and value is BLOCKED:
                 return BLOCKED
             if single >= 0:
@@ -279,7 +279,7 @@ class Lower(Control):
         if asks is None:
             return execute
 
-        def legal(i: Instr) -> Any:
+        def legal(i: Instr) -> object:
             core = i.core
             try:
                 asks(i.args)

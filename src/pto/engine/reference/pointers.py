@@ -39,7 +39,7 @@ def store_scalar(i: Instr) -> None:
     i.store_at(place, _HERE, _array(i.arg("value"), place.dtype))
 
 
-def _array(value: Any, dtype: str) -> Any:
+def _array(value: Any, dtype: str) -> Array:
     if DTYPES[dtype].is_float:
         return np.array([value], np.float64)
     return np.array([value & (2**64 - 1)], np.uint64).view(np.int64)

@@ -23,7 +23,7 @@ from .core import BLOCKED, Args, Core, QueueItem, queued
 from .instr import IllegalInstruction, Instr, Port
 
 #: handler(core, op, args) -> None or BLOCKED
-Handler = Callable[[Core, Operation, dict[str, Any]], int | None]
+Handler = Callable[[Core, Operation, Args], int | None]
 HANDLERS: dict[str, Handler] = {}
 
 

@@ -8,7 +8,7 @@ unit that started it, and before the events after its wait. It has no other orde
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...ir.core import Operation
@@ -79,7 +79,7 @@ def _copy(op: Operation) -> registry.Execute:
     return found
 
 
-def handler(*names: str) -> Any:
+def handler(*names: str) -> Callable[[Handler], Handler]:
     def add(function: Handler) -> Handler:
         HANDLERS.update(dict.fromkeys(names, function))
         return function
@@ -88,14 +88,14 @@ def handler(*names: str) -> Any:
 
 
 @handler("build_async_session")
-def build(core: Core, op: Operation, args: Mapping[str, object]) -> Any:
+def build(core: Core, op: Operation, args: Mapping[str, object]) -> TransferSession:
     made = TransferSession(sum(pipe.startswith(SESSION) for pipe in core.queues))
     core.queues[made.pipe] = deque()
     return made
 
 
 @handler("tput_async", "tget_async")
-def start(core: Core, op: Operation, args: Args) -> Any:
+def start(core: Core, op: Operation, args: Args) -> object:
     session: TransferSession = args["session"]
     if not isinstance(session, TransferSession):  # for a prefetch: nothing is pending
         core.execute(Instr(op, args, core, "S"), _copy(op))

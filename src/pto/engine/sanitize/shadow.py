@@ -53,7 +53,7 @@ class Shadow(Shown, Watcher):
         self.captured: list[tuple[Place, Region | Array, Array]] | None = None
         self.written: list[Access] = []  # all stores of the instruction
         #: Errors by type: counts of elements whose error in units of the last place is at most 2**(n - 2).
-        self.histogram: dict[str, np.ndarray[Any, Any]] = {}
+        self.histogram: dict[str, Array] = {}
         #: Mantissa bits of the coarsest rounding that the operands of an instruction went through.
         self.coarsest = _EXACT
         self.had_nan = False  # has an operand of the instruction a NaN

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from dataclasses import InitVar, dataclass, field
-from typing import Any
 
 from ...engine import journal
 from ...isa.profiles import ALIASES, PROFILES, Profile
@@ -26,11 +26,11 @@ class RunConfig:
     device_id: int = 0
     rtol: float = 1e-5
     atol: float = 1e-5
-    strategy: Any = None
-    backend_type: Any = None
+    strategy: object = None
+    backend_type: BackendType | None = None
     dump_passes: bool = False
     save_kernels: bool = False
-    save_kernels_dir: Any = None
+    save_kernels_dir: str | os.PathLike[str] | None = None
     codegen_only: bool = False
     enable_chip_swimlane: int = 0
     enable_dump_args: int = 0
@@ -38,21 +38,21 @@ class RunConfig:
     enable_dep_gen: bool = False
     enable_scope_stats: bool = False
     compile_profiling: bool = False
-    golden_data_dir: Any = None
+    golden_data_dir: object = None
     aicpu_thread_num: int | None = None
-    ring_task_window: Any = None
-    ring_heap: Any = None
-    ring_dep_pool: Any = None
-    memory_planner: Any = None
-    distributed_config: Any = None
+    ring_task_window: object = None
+    ring_heap: object = None
+    ring_dep_pool: object = None
+    memory_planner: object = None
+    distributed_config: DistributedConfig | None = None
     dump_ptoas_passes: bool = False
-    diagnostic_phase: Any = None
-    disabled_diagnostics: Any = None
+    diagnostic_phase: object = None
+    disabled_diagnostics: object = None
     analyze_auto_scopes_for_deps: bool = False
-    enable_pypto_l0c_double_buffer: Any = None
-    enable_l2_swimlane: InitVar[Any] = None  # the former name
+    enable_pypto_l0c_double_buffer: object = None
+    enable_l2_swimlane: InitVar[int | None] = None  # the former name
 
-    def __post_init__(self, enable_l2_swimlane: Any) -> None:
+    def __post_init__(self, enable_l2_swimlane: int | None) -> None:
         if self.platform not in (*_PLATFORMS, *ALIASES):
             raise refuse(
                 f"unknown platform {self.platform!r}",
