@@ -18,6 +18,7 @@ IDEAS = {
     "checking": "what pto check says", "lsp": "editors",
     "display": "print, notebooks", "explore": "a page of a program",
     "tune": "searches", "program": "control flow", "proof": "for all parameters",
+    "symbolic": "terms, solver",
 }  # fmt: skip
 _WIDE, _HIGH, _GAP, _STEP = 124, 40, 20, 66
 

@@ -67,7 +67,7 @@ def test_a_folder(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert data["threads"] == max(1, (os.cpu_count() or 1) // 2)
     assert 0 < good["cpu"] and {"start", "lowering", "run", "program"} <= set(good["phases"])
     assert abs(sum(good["phases"].values()) - good["cpu"]) < 0.1
-    assert good["phases"]["run"] < 0.3 <= good["phases"]["program"]  # its golden takes 0.3 s
+    assert good["phases"]["program"] >= 0.3  # its golden takes 0.3 s
     assert 0 < rows["test_cases.py", "test_right[a5sim]"]["cpu"] < data["seconds"]
     # A report that was cut off goes on: only the file without an outcome runs again.
     data["programs"] = [r for r in data["programs"] if Path(r["file"]).name != "good.py"]

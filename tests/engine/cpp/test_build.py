@@ -251,7 +251,7 @@ def test_the_wheel_has_the_headers_and_examples(tmp_path: Path) -> None:
     (tmp_path / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.18)\nproject(x NONE)\n"
         + "\n".join(
-            re.sub(r"native/include|(?<=DIRECTORY )examples", rf"{root}/\g<0>", rule)
+            re.sub(r"native/include|(?<=DIRECTORY )examples|tests/(?:golden|sanitize)", rf"{root}/\g<0>", rule)
             for rule in re.findall(
                 r"^ *install\(DIRECTORY.*?\)", (root / "CMakeLists.txt").read_text(), re.M | re.S
             )
@@ -269,6 +269,7 @@ def test_the_wheel_has_the_headers_and_examples(tmp_path: Path) -> None:
     there = tmp_path / "out" / "pto" / "include"
     assert {p.relative_to(there) for p in there.rglob("*.h*") if p.is_file()} == here and len(here) > 10
     assert (tmp_path / "out" / "pto" / "examples" / "12_race.pto").is_file()
+    assert (tmp_path / "out" / "pto" / "errors" / "PTO-E2602_exception.txt").is_file()
 
 
 def test_headers_are_read_again_only_when_they_changed(monkeypatch: pytest.MonkeyPatch) -> None:

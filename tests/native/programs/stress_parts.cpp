@@ -496,7 +496,8 @@ void hazards_against_all_pairs() {
           }
         }
       }
-      for (const Hazard& hazard : hazards.submit(id, types, pointers, count, producers, order)) {
+      for (const Hazard& hazard :
+           hazards.submit(id, types, pointers, count, producers, order, Hazards::Tracked().set())) {
         CHECK(hazard.later == id && (hazard.kind == 1 || hazard.kind == 2));
         CHECK(got.insert(static_cast<size_t>(hazard.earlier)).second);
       }
