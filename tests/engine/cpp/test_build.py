@@ -251,7 +251,9 @@ def test_the_wheel_has_the_headers_and_examples(tmp_path: Path) -> None:
     (tmp_path / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.18)\nproject(x NONE)\n"
         + "\n".join(
-            re.sub(r"native/include|(?<=DIRECTORY )examples|tests/(?:golden|sanitize)", rf"{root}/\g<0>", rule)
+            re.sub(
+                r"native/include|(?<=DIRECTORY )examples|tests/(?:golden|sanitize)", rf"{root}/\g<0>", rule
+            )
             for rule in re.findall(
                 r"^ *install\(DIRECTORY.*?\)", (root / "CMakeLists.txt").read_text(), re.M | re.S
             )
