@@ -45,9 +45,10 @@ inline double ptoas_rsqrt(double x) { return 1.0 / math::sqrt(x); }
 }  // namespace pto::detail::functions
 
 #define PTO_OWN(name) using pto::detail::functions::name, pto::detail::functions::name##f;
-#define PTO_OWN_FUNCTIONS                                                                                  \
-  PTO_OWN(exp)                                                                                             \
-  PTO_OWN(exp2)                                                                                            \
-  PTO_OWN(log) PTO_OWN(log2) PTO_OWN(tanh) PTO_OWN(sin) PTO_OWN(cos) PTO_OWN(erf) PTO_OWN(sqrt)            \
-      PTO_OWN(fabs) PTO_OWN(floor) PTO_OWN(ceil) PTO_OWN(round) PTO_OWN(rint) PTO_OWN(trunc) PTO_OWN(fmod) \
-          PTO_OWN(copysign) PTO_OWN(fma) PTO_OWN(pow) PTO_OWN(ptoas_rsqrt)
+// clang-format off: it moves one name at a time
+#define PTO_OWN_FUNCTIONS                                                                       \
+  PTO_OWN(exp) PTO_OWN(exp2) PTO_OWN(log) PTO_OWN(log2) PTO_OWN(tanh) PTO_OWN(sin) PTO_OWN(cos) \
+  PTO_OWN(erf) PTO_OWN(sqrt) PTO_OWN(fabs) PTO_OWN(floor) PTO_OWN(ceil) PTO_OWN(round)          \
+  PTO_OWN(rint) PTO_OWN(trunc) PTO_OWN(fmod) PTO_OWN(copysign) PTO_OWN(fma) PTO_OWN(pow)        \
+  PTO_OWN(ptoas_rsqrt)
+// clang-format on
