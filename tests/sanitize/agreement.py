@@ -88,6 +88,7 @@ def reasons(kind: str, seed: int) -> Iterator[tuple[str, str, bool]]:
     texts = (source.program(seed + (n << 40)) for n in range(100))
     text = next(text for text in texts if not pto.verify(pto.parse(text)))
     checked, races = screen(text), False
+    assert checked.kernel is not None, f"no screens\n{text}"
     for names in SELECTIONS:
         try:
             # cores that race take turns in another order on the other engine
